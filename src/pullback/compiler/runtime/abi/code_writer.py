@@ -1,4 +1,4 @@
-"""Writers of LLVM text for functions that work on Python's objects, for ``eager_forward`` and ``eager_backward``.
+"""Writers of LLVM text for functions that work on Python's objects.
 
 Each method writes one instruction and returns the name of its value (``%v7``), as text.  Conditions branch to a label
 where the unusual case is handled, so that the usual path through a function reads from top to bottom.
@@ -6,9 +6,6 @@ where the unusual case is handled, so that the usual path through a function rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from pullback.compiler.runtime.abi.eager_records import ARRAY, META, REGISTERS
 from pullback.compiler.runtime.abi.layout import OFFSETS
 
 
@@ -138,13 +135,7 @@ class Writer:
 
 
 class ObjectWriter(Writer):
-    """A writer of functions that read and fill the slots of tensors, metas and steps."""
-
-    slots: Mapping[str, int] = {}  # the offset of each slot, in bytes, which ``write_code`` sets
-
-    def slot(self, x: str, name: str) -> str:
-        """Return what a slot of an object refers to, without a new reference."""
-        return self.load("ptr", x, self.slots[name])
+    """A writer of functions that read and hold Python's objects."""
 
     def type_of(self, x: str) -> str:
         return self.load("ptr", x, OFFSETS["TYPE"])
@@ -160,18 +151,6 @@ class ObjectWriter(Writer):
         """Release a reference to an object."""
         self.call_void("@Py_DecRef", f"ptr {x}")
 
-    def set_slot(self, r: str, name: str, x: str, hold: bool = True) -> None:
-        """Store an object in an empty slot; without ``hold`` the slot takes over the caller's reference."""
-        if hold:
-            self.incref(x)
-        self.store("ptr", x, r, self.slots[name])
-
-    def replace_slot(self, r: str, name: str, x: str) -> None:
-        """Store an object in a slot, which takes over the caller's reference, and release what was there."""
-        before = self.slot(r, name)
-        self.store("ptr", x, r, self.slots[name])
-        self.decref(before)
-
     def call_python(self, function: str, arguments: str, count: int, otherwise: str) -> str:
         """Return the result, a new reference, of a Python function; jump to a label if it raises an error.
 
@@ -185,28 +164,6 @@ class ObjectWriter(Writer):
     def call_back(self, function: str, arguments: str, otherwise: str) -> None:
         """Call the Python function that a variable of the module refers to with one argument, for its effect."""
         self.decref(self.call_python(self.load("ptr", function), arguments, 1, otherwise))
-
-    def find_record(self, m: str, failed: str, odd: str) -> tuple[str, str]:
-        """Return the record of a meta and its data; jump to ``odd`` if Python must treat the meta's tensors."""
-        record = self.call("ptr", "@find_record", f"ptr {m}")
-        self.require(self.compare("ne", record, "null"), failed)
-        self.require_type(record, "@bytes_type", odd)
-        return record, self.at(record, OFFSETS["BYTES_DATA"])
-
-    def find_array_record(self, m: str, failed: str, odd: str) -> tuple[str, str]:
-        """Return the same; jump to ``odd`` also if the values of the meta's tensors are no arrays."""
-        record, code = self.find_record(m, failed, odd)
-        self.require(self.compare("eq", self.word(code, META["kind"]), ARRAY, "i64"), odd)
-        return record, code
-
-    def allocate_registers(self) -> tuple[str, str]:
-        """Return the addresses of two arrays for ``run``: the address, and the two strides, of each register."""
-        return self.allocate(f"[{REGISTERS} x ptr]"), self.allocate(f"[{2 * REGISTERS} x i64]")
-
-    def run_program(self, program: str, memory: str, strides: str, code: str, anew: bool = False) -> str:
-        """Return the floating-point flags that the loops of a program set; ``anew``: see ``write_run``."""
-        arguments = [f"ptr {v}" for v in (program, memory, strides, code)]
-        return self.call("i32", "@run_anew" if anew else "@run", *arguments)
 
     def refcount(self, x: str) -> str:
         return self.load("i32", x)

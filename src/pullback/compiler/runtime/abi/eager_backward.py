@@ -6,24 +6,20 @@ of the node are called in Python instead.  ``run_blocks`` is the pass over sever
 
 from __future__ import annotations
 
-from pullback.compiler.runtime.abi.code_writer import ObjectWriter
 from pullback.compiler.runtime.abi.eager_forward import set_temporaries
 from pullback.compiler.runtime.abi.eager_matrices import PULL_PRODUCT
 from pullback.compiler.runtime.abi.eager_picks import PICKS
 from pullback.compiler.runtime.abi.eager_records import (
-    ALIGNED,
     ARRAY,
     BLOCK,
     BY_PICKING,
     BY_PRODUCTS,
     BY_SPREADING,
-    C_CONTIGUOUS,
     INPUTS,
     JOB,
     META,
     NESTED,
     OUT,
-    OWNS_DATA,
     PART,
     PROGRAM,
     REGISTERS,
@@ -33,10 +29,10 @@ from pullback.compiler.runtime.abi.eager_records import (
     STEP,
     SUM_OF_SCALARS,
     SUM_SHIFT,
-    WRITEABLE,
 )
 from pullback.compiler.runtime.abi.eager_spreads import SPREADS
-from pullback.compiler.runtime.abi.layout import OFFSETS
+from pullback.compiler.runtime.abi.eager_writer import TensorWriter
+from pullback.compiler.runtime.abi.layout import ALIGNED, C_CONTIGUOUS, OFFSETS, OWNS_DATA, WRITEABLE
 
 
 def write_run_blocks() -> str:
@@ -47,7 +43,7 @@ def write_run_blocks() -> str:
     floating-point flags that were not reported before, the call ends and returns them, for NumPy to warn of them; the
     next call goes on with the part after.
     """
-    w = ObjectWriter("i32", "run_blocks", "ptr job", internal=False)
+    w = TensorWriter("i32", "run_blocks", "ptr job", internal=False)
     memory, strides = w.allocate_registers()
     (sides, steps), code = w.allocate_registers(), w.allocate("[12 x i64]")
     seen = w.allocate("i32")
@@ -115,7 +111,7 @@ def write_run_blocks() -> str:
 
 def write_is_own() -> str:
     """Return ``is_own(v, code)``: whether a value is an array like a meta that has one reference and is writeable."""
-    w = ObjectWriter("i1", "is_own", "ptr v", "ptr code")
+    w = TensorWriter("i1", "is_own", "ptr v", "ptr code")
     w.require_type("%v", "@ndarray", "no")
     w.require(w.compare("eq", w.refcount("%v"), 1, "i32"), "no")
     w.require(w.compare("eq", w.load("ptr", "%v", OFFSETS["ARRAY_BASE"]), "null"), "no")
@@ -138,7 +134,7 @@ def write_is_own() -> str:
 
 def write_object() -> str:
     """Return ``as_object(memory, code)``, which makes a new array or scalar like a meta of elements in memory."""
-    w = ObjectWriter("ptr", "as_object", "ptr memory", "ptr code")
+    w = TensorWriter("ptr", "as_object", "ptr memory", "ptr code")
     is_number = w.compare("eq", w.word("%code", META["kind"]), SCALAR, "i64")
     w.branch(is_number, "number", "array")
     w.label("number")
@@ -157,7 +153,7 @@ def write_object() -> str:
 
 def write_report_sum() -> str:
     """Return ``report_sum(flags, code)``: NumPy warns of the flags that a sum of cotangents set; false for an error."""
-    w = ObjectWriter("i1", "report_sum", "i32 flags", "ptr code")
+    w = TensorWriter("i1", "report_sum", "i32 flags", "ptr code")
     w.require(w.compare("ne", "%flags", 0, "i32"), "silent")
     number = w.allocate("ptr")
     of_number = w.compare("eq", w.word("%code", META["kind"]), SCALAR, "i64")
@@ -183,7 +179,7 @@ def write_add_object() -> str:
 
     It takes over the reference to ``d``.
     """
-    w = ObjectWriter("i1", "add_object", "ptr x", "ptr d")
+    w = TensorWriter("i1", "add_object", "ptr x", "ptr d")
     e = w.slot("%x", "g")
     w.require(w.is_none(e), "more")
     w.replace_slot("%x", "g", "%d")
@@ -208,7 +204,7 @@ def write_add() -> str:
     node has no cotangent yet and ``d`` is null, the elements are copied into the cotangent of ``r`` where nothing else
     refers to it, else into a new object.
     """
-    w = ObjectWriter("i1", "add", "ptr x", "ptr d", "ptr at", "ptr strides", "ptr code", "ptr r")
+    w = TensorWriter("i1", "add", "ptr x", "ptr d", "ptr at", "ptr strides", "ptr code", "ptr r")
     e = w.slot("%x", "g")
     count = w.word("%code", META["count"])
     size = w.let(f"mul i64 {count}, {w.word('%code', META['item'])}")
@@ -273,7 +269,7 @@ def write_add() -> str:
 
 def write_add_array() -> str:
     """Return ``add_array(x, d, code)``: ``add`` for a new array in C order that is like the meta of ``x``."""
-    w = ObjectWriter("i1", "add_array", "ptr x", "ptr d", "ptr code")
+    w = TensorWriter("i1", "add_array", "ptr x", "ptr d", "ptr code")
     strides = w.allocate("[2 x i64]")
     item = w.word("%code", META["item"])
     w.set_word(item, strides, 0)
@@ -288,7 +284,7 @@ def write_add_fitted() -> str:
 
     The rows of a matrix are summed here, anything else by ``fit`` in Python.
     """
-    w = ObjectWriter("i1", "add_fitted", "ptr x", "ptr d", "ptr at", "ptr code")
+    w = TensorWriter("i1", "add_fitted", "ptr x", "ptr d", "ptr at", "ptr code")
     given = w.allocate("[2 x ptr]")
     _, row_code = w.find_record(w.slot("%x", "meta"), "failed", "other")
     w.jump_if(w.compare("eq", "%d", "null"), "sum")
@@ -337,7 +333,7 @@ def write_add_fitted() -> str:
     return w.text()
 
 
-class PullWriter(ObjectWriter):
+class PullWriter(TensorWriter):
     """Writes ``pull(r, other)``, which adds to the cotangents of a node's operands by the rules of its step.
 
     It gives 1 if that is done, 0 if Python must do it, -1 for an error.  The second cotangent is computed in ``other``,
@@ -478,7 +474,7 @@ def write_pull_in_python() -> str:
 
     It does what ``Tape.walk`` does.
     """
-    w = ObjectWriter("i1", "pull_in_python", "ptr r")
+    w = TensorWriter("i1", "pull_in_python", "ptr r")
     given = w.allocate("[4 x ptr]")
     s = w.slot("%r", "via")
     dx, dy = w.slot(s, "dx"), w.slot(s, "dy")
@@ -531,7 +527,7 @@ def write_pull_in_python() -> str:
 
 def write_walk() -> str:
     """Return ``walk(nodes)``, the backward pass over a list of nodes, which is emptied."""
-    w = ObjectWriter("ptr", "walk", "ptr self", "ptr nodes", internal=False, attributes='"probe-stack"="inline-asm"')
+    w = TensorWriter("ptr", "walk", "ptr self", "ptr nodes", internal=False, attributes='"probe-stack"="inline-asm"')
     other = w.allocate(f"[{SCRATCH} x i8]")
     w.label("next", falls=True)
     count = w.load("i64", "%nodes", OFFSETS["SIZE"])
@@ -574,7 +570,7 @@ def write_walk_again() -> str:
     The variant of a step for small values is the step itself; a node with any other step is left to Python.
     """
     attributes = '"probe-stack"="inline-asm"'
-    w = ObjectWriter("ptr", "walk_again", "ptr self", "ptr nodes", internal=False, attributes=attributes)
+    w = TensorWriter("ptr", "walk_again", "ptr self", "ptr nodes", internal=False, attributes=attributes)
     other, given = w.allocate(f"[{SCRATCH} x i8]"), w.allocate("ptr")
     count = w.load("i64", "%nodes", OFFSETS["SIZE"])
     i = w.loop("each", count)

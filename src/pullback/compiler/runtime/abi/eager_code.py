@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pullback.compiler.runtime.abi.c_api import declare_functions
-from pullback.compiler.runtime.abi.code_writer import ObjectWriter
 from pullback.compiler.runtime.abi.eager_backward import BACKWARD
 from pullback.compiler.runtime.abi.eager_forward import FORWARD
 from pullback.compiler.runtime.abi.eager_matrices import MATRICES
+from pullback.compiler.runtime.abi.eager_writer import TensorWriter
 
 EXPORTS = ("unary", "binary", "reflected", "product", "walk", "walk_again", "run", "run_blocks")
 
@@ -66,5 +66,5 @@ declare void @llvm.x86.sse.ldmxcsr(ptr)
 
 def write_code(slots: Mapping[str, int]) -> str:
     """Return the text of the module; ``slots`` has the offset, in bytes, of each slot of tensors, metas and steps."""
-    ObjectWriter.slots = slots
+    TensorWriter.slots = slots
     return DECLARED + "".join(write() for write in (*FORWARD, *MATRICES, *BACKWARD))

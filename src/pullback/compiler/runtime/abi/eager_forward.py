@@ -6,11 +6,9 @@ set a floating-point flag, so that NumPy may have to warn, the result is dropped
 
 from __future__ import annotations
 
-from pullback.compiler.runtime.abi.code_writer import ObjectWriter, Writer
+from pullback.compiler.runtime.abi.code_writer import Writer
 from pullback.compiler.runtime.abi.eager_records import (
-    ALIGNED,
     ARRAY,
-    C_CONTIGUOUS,
     CALL,
     FLAGS,
     META,
@@ -22,7 +20,8 @@ from pullback.compiler.runtime.abi.eager_records import (
     SCALAR,
     SCRATCH,
 )
-from pullback.compiler.runtime.abi.layout import OFFSETS
+from pullback.compiler.runtime.abi.eager_writer import TensorWriter
+from pullback.compiler.runtime.abi.layout import ALIGNED, C_CONTIGUOUS, OFFSETS
 
 
 def write_operand() -> str:
@@ -32,7 +31,7 @@ def write_operand() -> str:
     are not negative and larger from row to row than from column to column, or a scalar.  Its two strides are stored,
     first that from column to column.  Other layouts are left to Python: NumPy's results have another order there.
     """
-    w = ObjectWriter("ptr", "operand", "ptr v", "ptr code", "ptr strides")
+    w = TensorWriter("ptr", "operand", "ptr v", "ptr code", "ptr strides")
     kind = w.type_of("%v")
     w.require(w.compare("eq", kind, "@ndarray"), "number")
     dtype = w.load("ptr", "%v", OFFSETS["ARRAY_DTYPE"])
@@ -154,7 +153,7 @@ def write_run() -> str:
     Two functions call it.  ``run`` clears the flags before.  ``run_anew`` calls ``run`` only if a flag is set
     afterwards, which is rare and may come from elsewhere; so its program must not write to what it reads.
     """
-    w = ObjectWriter("i32", "run_loops", "ptr program", "ptr memory", "ptr strides", "ptr code")
+    w = TensorWriter("i32", "run_loops", "ptr program", "ptr memory", "ptr strides", "ptr code")
     seen = w.allocate("i32")
     w.store("i32", 0, seen)
     arithmetic = w.compare("ne", w.word("%program", PROGRAM["arithmetic"]), 0, "i64")
@@ -215,7 +214,7 @@ def write_run() -> str:
     w.ret("i32", w.load("i32", seen))
 
     passed = [f"ptr %{name}" for name in ("program", "memory", "strides", "code")]
-    c = ObjectWriter("i32", "run", *(p.replace("%", "") for p in passed), internal=False)
+    c = TensorWriter("i32", "run", *(p.replace("%", "") for p in passed), internal=False)
     c.branch(c.compare("ne", c.word("%program", PROGRAM["arithmetic"]), 0, "i64"), "vector", "all")
     for name, function in (("vector", "@clear_vector_flags"), ("all", "@clear_flags")):
         c.label(name)
@@ -224,7 +223,7 @@ def write_run() -> str:
     c.label("cleared")
     c.ret("i32", c.call("i32", "@run_loops", *passed))
 
-    n = ObjectWriter("i32", "run_anew", *(p.replace("%", "") for p in passed))
+    n = TensorWriter("i32", "run_anew", *(p.replace("%", "") for p in passed))
     n.require(n.compare("ne", n.call("i32", "@run_loops", *passed), 0, "i32"), "silent")
     n.ret("i32", n.call("i32", "@run", *passed))
     n.label("silent")
@@ -234,7 +233,7 @@ def write_run() -> str:
 
 def write_fresh() -> str:
     """Return ``fresh(code)``, which makes a new array like a meta, and ``number(memory, code)``, for a NumPy scalar."""
-    w = ObjectWriter("ptr", "fresh", "ptr code")
+    w = TensorWriter("ptr", "fresh", "ptr code")
     descr = w.word("%code", META["descr"], "ptr")
     w.incref(descr)  # which the array takes over
     rank = w.let(f"trunc i64 {w.word('%code', META['rank'])} to i32")
@@ -244,7 +243,7 @@ def write_fresh() -> str:
         "ptr null", "i32 0", "ptr null",
     )  # fmt: skip
     w.ret("ptr", made)
-    n = ObjectWriter("ptr", "number", "ptr memory", "ptr code")
+    n = TensorWriter("ptr", "number", "ptr memory", "ptr code")
     descr = n.word("%code", META["descr"], "ptr")
     n.ret("ptr", n.call("ptr", "@PyArray_Scalar", "ptr %memory", f"ptr {descr}", "ptr null"))
     return w.text() + n.text()
@@ -256,7 +255,7 @@ def write_node() -> str:
     It takes over the reference to the value ``v``.  It gives None, and Python performs the op, if the meta changed
     meanwhile: making an object may run finalizers.
     """
-    w = ObjectWriter("ptr", "node", "ptr v", "ptr m", "ptr record", "ptr step", "ptr x", "ptr y")
+    w = TensorWriter("ptr", "node", "ptr v", "ptr m", "ptr record", "ptr step", "ptr x", "ptr y")
     r = w.call("ptr", "@PyType_GenericAlloc", "ptr @tensor_type", "i64 0")
     w.jump_if(w.compare("eq", r, "null"), "failed")
     w.require(w.compare("eq", w.slot("%m", "record"), "%record"), "changed")
@@ -295,7 +294,7 @@ def write_compute() -> str:
     ``plan`` is the record of the op, ``m`` the meta of the result and ``record`` its record.  ``x`` and ``y`` are what
     the node keeps as its operands; ``vx`` and ``vy`` are the values of the op's inputs, ``vy`` null if there is one.
     """
-    w = ObjectWriter(
+    w = TensorWriter(
         "ptr", "compute", "ptr plan", "ptr m", "ptr record", "ptr step", "ptr x", "ptr y", "ptr vx", "ptr vy",
     )  # fmt: skip
     (memory, strides), own = w.allocate_registers(), w.allocate("[2 x i64]")
@@ -374,7 +373,7 @@ def write_compute() -> str:
     return w.text()
 
 
-def set_temporaries(w: ObjectWriter, code: str, memory: str, strides: str, registers: range) -> None:
+def set_temporaries(w: TensorWriter, code: str, memory: str, strides: str, registers: range) -> None:
     """Write the code that gives registers memory for temporaries, in C order."""
     is_number = w.compare("eq", w.word(code, META["kind"]), SCALAR, "i64")
     along = w.select(is_number, "i64", 0, w.word(code, META["item"]))
@@ -385,7 +384,7 @@ def set_temporaries(w: ObjectWriter, code: str, memory: str, strides: str, regis
         w.set_word(across, strides, 2 * i + 1)
 
 
-def begin_op(w: ObjectWriter, x: str) -> tuple[str, str, str]:
+def begin_op(w: TensorWriter, x: str) -> tuple[str, str, str]:
     """Write the beginning of an op's function; return the op's record, the meta of ``x`` and the meta's record.
 
     The labels ``odd`` and ``unprepared`` are written by ``end_op``.
@@ -406,7 +405,7 @@ def write_prepare() -> str:
     It gives None, so that Python performs this op; the next one finds the record.  And ``find_record(m)``, which gives
     the record, written first if need be, without a reference: bytes where machine code may go on; null for an error.
     """
-    w = ObjectWriter("ptr", "prepare_meta", "ptr m")
+    w = TensorWriter("ptr", "prepare_meta", "ptr m")
     w.require(w.is_none(w.slot("%m", "record")), "known")
     given = w.allocate("ptr")
     w.store("ptr", "%m", given)
@@ -414,7 +413,7 @@ def write_prepare() -> str:
     w.ret("ptr", w.call("ptr", "@PyObject_Vectorcall", f"ptr {prepare}", f"ptr {given}", "i64 1", "ptr null"))
     w.label("known")
     w.ret_none()
-    f = ObjectWriter("ptr", "find_record", "ptr m")
+    f = TensorWriter("ptr", "find_record", "ptr m")
     f.require(f.compare("ne", "%m", "null"), "none")
     f.require_type("%m", "@meta_type", "none")
     f.require(f.is_none(f.slot("%m", "record")), "known")
@@ -431,7 +430,7 @@ def write_prepare() -> str:
     return w.text() + f.text()
 
 
-def end_op(w: ObjectWriter, m: str) -> None:
+def end_op(w: TensorWriter, m: str) -> None:
     """Write the end of an op's function: the labels for what it does not perform and for errors."""
     w.label("unprepared")
     w.ret("ptr", w.call("ptr", "@prepare_meta", f"ptr {m}"))
@@ -442,7 +441,7 @@ def end_op(w: ObjectWriter, m: str) -> None:
 
 
 def call_compute(
-    w: ObjectWriter, plan: str, m: str, record: str, step: str, held: tuple[str, ...] = (), **values: str
+    w: TensorWriter, plan: str, m: str, record: str, step: str, held: tuple[str, ...] = (), **values: str
 ) -> None:
     """Write a call of ``compute`` and return its result; ``held`` are objects that are released after the call."""
     given = [f"ptr {values[name]}" for name in ("x", "y", "vx", "vy")]
@@ -454,7 +453,7 @@ def call_compute(
 
 def write_unary() -> str:
     """Return ``unary(x)``, the function of an op of one input; it gives None if Python must perform the op."""
-    w = ObjectWriter("ptr", "unary", "ptr self", "ptr args", "i64 given", internal=False)
+    w = TensorWriter("ptr", "unary", "ptr self", "ptr args", "i64 given", internal=False)
     x = w.load("ptr", "%args")
     plan, m, record = begin_op(w, x)
     v = w.slot(x, "value")
@@ -466,7 +465,7 @@ def write_unary() -> str:
     return w.text()
 
 
-def find_constant(w: ObjectWriter, m: str, number: str) -> str:
+def find_constant(w: TensorWriter, m: str, number: str) -> str:
     """Write the lookup of a Python number among the constants that a meta keeps; return the constant, held."""
     kind = w.type_of(number)
     w.require(w.either(w.compare("eq", kind, "@float_type"), w.compare("eq", kind, "@int_type")), "odd")
@@ -484,7 +483,7 @@ def write_binary() -> str:
 
     It gives None if Python must perform the op.
     """
-    w = ObjectWriter("ptr", "binary", "ptr self", "ptr args", "i64 given", internal=False)
+    w = TensorWriter("ptr", "binary", "ptr self", "ptr args", "i64 given", internal=False)
     x, y = w.load("ptr", "%args"), w.load("ptr", "%args", 8)
     plan, m, record = begin_op(w, x)
     vx = w.slot(x, "value")
@@ -546,7 +545,7 @@ def write_binary() -> str:
 
 def write_reflected() -> str:
     """Return ``reflected(y, x)``, the function of an op whose first input is a Python number ``x``."""
-    w = ObjectWriter("ptr", "reflected", "ptr self", "ptr args", "i64 given", internal=False)
+    w = TensorWriter("ptr", "reflected", "ptr self", "ptr args", "i64 given", internal=False)
     y, x = w.load("ptr", "%args"), w.load("ptr", "%args", 8)
     plan, m, record = begin_op(w, y)
     vy = w.slot(y, "value")

@@ -6,13 +6,9 @@ the node.  BLAS is called with the very arguments that ``dot`` calls it with, so
 
 from __future__ import annotations
 
-from pullback.compiler.runtime.abi.code_writer import ObjectWriter
 from pullback.compiler.runtime.abi.eager_records import (
-    ALIGNED,
     ARRAY,
     BLAS,
-    C_CONTIGUOUS,
-    F_CONTIGUOUS,
     LEFT,
     MAX_SUMMED_ROWS,
     META,
@@ -21,7 +17,8 @@ from pullback.compiler.runtime.abi.eager_records import (
     SCRATCH,
     STEP,
 )
-from pullback.compiler.runtime.abi.layout import OFFSETS
+from pullback.compiler.runtime.abi.eager_writer import TensorWriter
+from pullback.compiler.runtime.abi.layout import ALIGNED, C_CONTIGUOUS, F_CONTIGUOUS, OFFSETS
 
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112  # what CBLAS calls orders and transposition
 KINDS = (("float", "0x3FF0000000000000"), ("double", "0x3FF0000000000000"))  # of elements, with their 1
@@ -33,7 +30,7 @@ def write_multiply() -> str:
     It has the shape and dtype of a meta.  The result is null if the arrays do not fit that or each other, are not in C
     or Fortran order, or have a length of 1, for which ``dot`` calls other routines; then no error is set.
     """
-    w = ObjectWriter("ptr", "multiply", "ptr a", "ptr b", "i1 turn_a", "i1 turn_b", "ptr code")
+    w = TensorWriter("ptr", "multiply", "ptr a", "ptr b", "i1 turn_a", "i1 turn_b", "ptr code")
     routine = w.word(w.at("@blas", BLAS["gemm"], "i64"), w.word("%code", META["dtype"]), "ptr")
     w.require(w.compare("ne", routine, "null"), "odd")
     w.require(w.compare("eq", w.word("%code", META["rank"]), 2, "i64"), "odd")
@@ -83,7 +80,7 @@ def write_sum_rows() -> str:
     ``code`` is that of the matrix's meta, ``row_code`` of the sum's.  It is null if these do not fit; then no error is
     set.
     """
-    w = ObjectWriter("ptr", "sum_rows", "ptr at", "ptr code", "ptr row_code")
+    w = TensorWriter("ptr", "sum_rows", "ptr at", "ptr code", "ptr row_code")
     routine = w.word(w.at("@blas", BLAS["gemv"], "i64"), w.word("%code", META["dtype"]), "ptr")
     w.require(w.compare("ne", routine, "null"), "odd")
     rows, columns = w.word("%code", META["rows"]), w.word("%code", META["columns"])
@@ -118,7 +115,7 @@ def write_find_meta() -> str:
 
     It is null if the tape has none; an error may be set then.
     """
-    w = ObjectWriter("ptr", "find_meta", "ptr m", "i64 rows", "i64 columns")
+    w = TensorWriter("ptr", "find_meta", "ptr m", "i64 rows", "i64 columns")
     shape, key = (w.call("ptr", "@PyTuple_New", "i64 2") for _ in range(2))
     for made in (shape, key):  # an error here is that there is no memory; what was made is lost then
         w.require(w.compare("ne", made, "null"), "none")
@@ -137,7 +134,7 @@ def write_find_meta() -> str:
     return w.text()
 
 
-class ProductWriter(ObjectWriter):
+class ProductWriter(TensorWriter):
     """Writes ``product(x, y)``, the function of ``x @ y`` where both are tensors, or one an array, of rank 2.
 
     It gives None if Python must perform the op.
@@ -232,7 +229,7 @@ def write_pull_product() -> str:
     ``step`` is the data of the record of its step.  As ``pull``, it gives 1 if that is done, 0 if Python must do it, -1
     for an error.  Nothing is changed until both cotangents are computed.
     """
-    w = ObjectWriter("i32", "pull_product", "ptr r", "ptr step")
+    w = TensorWriter("i32", "pull_product", "ptr r", "ptr step")
     x, y, g = w.slot("%r", "x"), w.slot("%r", "y"), w.slot("%r", "g")
     inputs = w.word("%step", STEP["product"])
     w.require_type(x, "@tensor_type", "odd")

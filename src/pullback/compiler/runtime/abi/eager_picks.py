@@ -6,14 +6,14 @@ gives of it.  Python takes microseconds for what is a copy of a few rows.
 
 from __future__ import annotations
 
-from pullback.compiler.runtime.abi.code_writer import ObjectWriter
 from pullback.compiler.runtime.abi.eager_records import META, OUT, SCALAR
+from pullback.compiler.runtime.abi.eager_writer import TensorWriter
 from pullback.compiler.runtime.abi.layout import OFFSETS
 
 
 def write_is_basic() -> str:
     """Return ``is_basic(index)``: whether an index is an integer, a slice, or a tuple of these and None."""
-    w = ObjectWriter("i1", "is_basic", "ptr index")
+    w = TensorWriter("i1", "is_basic", "ptr index")
 
     def is_one(i: str) -> str:
         kind = w.type_of(i)
@@ -35,7 +35,7 @@ def write_is_basic() -> str:
 
 def write_zeros() -> str:
     """Return ``zeros(code)``, which makes a new array of zeros like a meta; null for an error."""
-    w = ObjectWriter("ptr", "zeros", "ptr code")
+    w = TensorWriter("ptr", "zeros", "ptr code")
     made = w.call("ptr", "@fresh", "ptr %code")
     w.require(w.compare("ne", made, "null"), "failed")
     size = w.let(f"mul i64 {w.word('%code', META['count'])}, {w.word('%code', META['item'])}")
@@ -47,7 +47,7 @@ def write_zeros() -> str:
     return w.text()
 
 
-class PickWriter(ObjectWriter):
+class PickWriter(TensorWriter):
     """Writes ``pull_pick(r, code)``, which gives the operand of a node ``x[index]`` its cotangent.
 
     ``code`` is the data of the record of the node's meta.  As ``pull``, it gives 1 if that is done, 0 if Python must do

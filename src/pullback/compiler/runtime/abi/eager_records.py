@@ -99,7 +99,6 @@ CALL = {
     "second": 4,
     "out": 5,  # the register of the result
 }
-C_CONTIGUOUS, F_CONTIGUOUS, OWNS_DATA, ALIGNED, WRITEABLE = 1, 2, 4, 256, 1024  # NumPy's flags of arrays
 
 # Registers 0 to 3 are inputs: of a rule the cotangent, the result and the two operands of a node, of an op its inputs.
 # Register 4 (OUT) is the result, the others are temporaries.

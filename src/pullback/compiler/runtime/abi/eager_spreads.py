@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pullback.compiler.runtime.abi.code_writer import ObjectWriter
 from pullback.compiler.runtime.abi.eager_records import META, SCALAR, STEP
+from pullback.compiler.runtime.abi.eager_writer import TensorWriter
 from pullback.compiler.runtime.abi.layout import OFFSETS
 
 KINDS = (("float", "0x3810000000000000"), ("double", "0x0010000000000000"))  # with their smallest normal numbers
@@ -15,7 +15,7 @@ def write_pull_spread() -> str:
     ``step`` is the data of the record of the node's step, ``code`` that of its meta.  As ``pull``, it gives 1 if that
     is done, 0 if Python must do it, -1 for an error.
     """
-    w = ObjectWriter("i32", "pull_spread", "ptr r", "ptr step", "ptr code")
+    w = TensorWriter("i32", "pull_spread", "ptr r", "ptr step", "ptr code")
     strides = w.allocate("[2 x i64]")
     w.require(w.compare("eq", w.word("%code", META["kind"]), SCALAR, "i64"), "odd")  # so all axes were reduced
     x = w.slot("%r", "x")

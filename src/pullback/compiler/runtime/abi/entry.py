@@ -1,6 +1,6 @@
 """The native entry of a compiled program: a built-in function, in machine code, that Python calls directly.
 
-The machine code (``entry_code``, ``entry_body``) is the same for all programs.  What it does for one of them is in that
+The machine code (``entry_code``) is the same for all programs.  What it does for one of them is in that
 program's plan, a row of 64-bit words that ``make_entry`` writes: the checks of the arguments (takes), the slot of the
 program that the address of each goes to, the arrays that are made for the results, and the steps that build the
 returned tree of them.  Arguments that fail a check are passed on to another function, which Python runs.
@@ -21,7 +21,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.compiler.runtime.abi.c_api import FASTCALL_WITH_NAMES, find_functions, make_builtin
-from pullback.compiler.runtime.abi.entry_code import CALLED, TEXT
+from pullback.compiler.runtime.abi.entry_code import CALLED, write_code
+from pullback.compiler.runtime.abi.entry_records import (
+    ARRAY,
+    DICT,
+    HEAD,
+    LIST,
+    MAKE_DICT,
+    MAKE_LIST,
+    MAKE_OTHER_TUPLE,
+    MAKE_TUPLE,
+    OBJECT,
+    RESULT,
+    SAME,
+    SCALAR,
+    TUPLE,
+    WHOLE,
+)
 from pullback.compiler.runtime.abi.layout import Method, is_layout_known
 from pullback.compiler.runtime.abi.memory_pool import FUNCTIONS, STATE, install_handler
 from pullback.compiler.runtime.disk_cache import default_cache
@@ -29,27 +45,6 @@ from pullback.compiler.runtime.llvm import get_code
 from pullback.core import tree
 from pullback.settings import is_enabled
 
-# The words at the beginning of a plan; ``entry_body`` reads them by their positions.
-HEAD = (
-    "run",  # where the address of the program's code is
-    "arguments",  # their number
-    "takes",  # number of checks
-    "results",  # number of results
-    "slots",  # number of slots
-    "arena",  # bytes of the arena, 0 for none
-    "arena_from",  # the slot of an argument that is used as the arena, -1 for none
-    "release",  # whether the interpreter's lock is released while the program runs
-    "containers",  # number of lists, tuples and dicts among the arguments, with the arguments themselves
-    "steps",  # number of steps that build the result
-    "takes_at", "results_at", "steps_at", "slots_at",  # where these rows begin in the plan
-    "hand",  # whether the leaves of the arguments are passed to a function instead of running a program
-    "switch",  # address of a word: unless it is 0, all arguments are passed on
-    "check",  # the slot of a truth value: if the program sets it, the arguments are passed on
-)  # fmt: skip
-# Kinds of checks: how an argument, or what is in it, is looked at.  WHOLE is a Python int, SAME a certain object.
-ARRAY, SCALAR, LIST, TUPLE, DICT, SAME, WHOLE = range(7)
-# Kinds of steps, which build the result on a stack.  OBJECT pushes a certain object.
-RESULT, MAKE_TUPLE, MAKE_OTHER_TUPLE, MAKE_LIST, MAKE_DICT, OBJECT = range(6)
 # Arguments that are compared by identity: equal ones need not be the same object, but the same object never changes.
 UNCHANGING = (
     type(None), bool, int, float, complex, str, bytes, type, np.dtype, np.ufunc, FunctionType, BuiltinFunctionType,
@@ -103,7 +98,7 @@ ALWAYS = ctypes.c_int64()  # 0: the switch of entries that are valid in every en
 def _code() -> Any:
     """Return the loaded machine code of the entry; set up the memory pool that it uses."""
     # Hardly optimized: more takes twice as long to compile and gains nothing; less costs a tenth of a small call.
-    code = get_code(TEXT, ["entry", "nothing", *FUNCTIONS], _imports(), default_cache(), effort=1)[0]
+    code = get_code(write_code(), ["entry", "nothing", *FUNCTIONS], _imports(), default_cache(), effort=1)[0]
     code.keep()
     install_handler(tuple(code.addresses[name] for name in FUNCTIONS))
     return code

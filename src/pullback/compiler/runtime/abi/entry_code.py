@@ -1,49 +1,34 @@
-"""The machine code of the native entry (see ``entry``), as LLVM text with a few macros.
+"""LLVM text of the native entry (see ``entry``): one function, from the arguments to the result, and their check.
 
-``%x = word P I`` and ``%x = pointer P I`` load element I of an array of integers or pointers at P; ``%x = field T P N``
-loads a T that lies N bytes from P; ``%x = at P N`` is N bytes from P.  ``L: drop N of P after A then B`` is the loop L
-that releases the first N references of an array at P; control comes from block A and goes on to B.
+``entry`` checks the arguments (``take``), makes arrays for the results, runs the program, without the interpreter's
+lock if it is a long one, makes scalars of numbers, and builds the result on a stack.  If something fails, everything
+that was made is released.  While the lock is not held, another thread may take an argument out of its list, so all
+arguments are held until nothing reads them any more.
 """
 
 from __future__ import annotations
 
-import re
-
 from pullback.compiler.runtime.abi.c_api import declare_functions
-from pullback.compiler.runtime.abi.entry_body import ENTRY
-from pullback.compiler.runtime.abi.layout import OFFSETS, TUPLE_HAS_HASH
-from pullback.compiler.runtime.abi.memory_pool import CODE as POOL
-
-# A tuple that stores its hash has -1 there until it is computed.
-HASH_AT = OFFSETS["TUPLE_ITEMS"] - 8
-UNHASHED = f"%hash = at %typed {HASH_AT}\n  store i64 -1, ptr %hash" if TUPLE_HAS_HASH else ""
-NAMES = {"UNHASHED": UNHASHED, **{name: str(offset) for name, offset in OFFSETS.items()}}
-
-DROP = r"""\1:
-  %\1.i = phi i64 [0, \4], [%\1.next, %\1.each]
-  %\1.more = icmp slt i64 %\1.i, \2
-  br i1 %\1.more, label %\1.each, label \5
-\1.each:
-  %\1.object = pointer \3 %\1.i
-  call void @Py_DecRef(ptr %\1.object)
-  %\1.next = add i64 %\1.i, 1
-  br label %\1"""
-
-MACROS = (
-    (r"([\w.]+): drop (\S+) of (\S+) after (\S+) then (\S+)", DROP),
-    (r"(%[\w.]+) = word (\S+) (\S+)", r"\1.a = getelementptr i64, ptr \2, i64 \3\n  \1 = load i64, ptr \1.a"),
-    (r"(%[\w.]+) = pointer (\S+) (\S+)", r"\1.a = getelementptr ptr, ptr \2, i64 \3\n  \1 = load ptr, ptr \1.a"),
-    (r"(%[\w.]+) = field (\S+) (\S+) (\S+)", r"\1.a = getelementptr i8, ptr \3, i64 \4\n  \1 = load \2, ptr \1.a"),
-    (r"(%[\w.]+) = at (\S+) (\S+)", r"\1 = getelementptr i8, ptr \2, i64 \3"),
+from pullback.compiler.runtime.abi.code_writer import ObjectWriter
+from pullback.compiler.runtime.abi.entry_records import (
+    DICT,
+    LIST,
+    MADE,
+    MAKE_DICT,
+    MAKE_LIST,
+    MAKE_OTHER_TUPLE,
+    MAKE_TUPLE,
+    OBJECT,
+    PLAN,
+    SAME,
+    SCALAR,
+    STEP,
+    TAKE,
+    TUPLE,
+    WHOLE,
 )
-
-
-def expand_macros(text: str) -> str:
-    """Return the text with every macro replaced by the LLVM instructions that it stands for."""
-    for pattern, instructions in MACROS:
-        text = re.sub(pattern, instructions, text)
-    return text
-
+from pullback.compiler.runtime.abi.layout import ALIGNED, C_CONTIGUOUS, OFFSETS, TUPLE_HAS_HASH
+from pullback.compiler.runtime.abi.memory_pool import write_pool
 
 CALLED = (  # functions of CPython's and NumPy's C API
     "PyArray_NewFromDescr",
@@ -72,138 +57,354 @@ DECLARED = f"""
 @dict_type = external global i8
 {declare_functions(CALLED)}declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
-
-# One check of an argument (see ``entry._describe_arguments``).  An array must be exactly an ndarray, of the right dtype
-# and shape, in C order and aligned (flags 1 and 256); one without axes may be a scalar.  The address of its elements
-# goes to the table of slots, the object itself to the list of those that are held while the program runs.
-TAKE = """
-define internal i1 @take(ptr %t, ptr %containers, ptr %slots, ptr %kept, ptr %number) {
-start:
-  %kind = word %t 0
-  %container.index = word %t 1
-  %container = pointer %containers %container.index
-  %key = pointer %t 3
-  %slot = word %t 4
-  %object = pointer %t 5
-  %count = word %t 6
-  %by.place = icmp eq ptr %key, null
-  br i1 %by.place, label %placed, label %named
-placed:
-  %index = word %t 2
-  %item = pointer %container %index
-  br label %have
-named:
-  %found = call ptr @PyDict_GetItemWithError(ptr %container, ptr %key)
-  %absent = icmp eq ptr %found, null
-  br i1 %absent, label %wrong, label %have
-have:
-  %x = phi ptr [%item, %placed], [%found, %named]
-  %type = field ptr %x TYPE
-  %its = icmp eq ptr %type, %object
-  switch i64 %kind, label %array
-    [i64 1, label %scalar i64 2, label %list i64 3, label %tuple i64 4, label %dict i64 5, label %same
-     i64 6, label %whole]
-
-array:
-  %is.array = icmp eq ptr %type, @ndarray
-  br i1 %is.array, label %looks, label %other
-other:
-  %alone = pointer %t 8
-  %is.alone = icmp eq ptr %type, %alone
-  br i1 %is.alone, label %inside, label %no
-looks:
-  %flags = field i32 %x ARRAY_FLAGS
-  %two = and i32 %flags, 257
-  %good = icmp eq i32 %two, 257
-  %axes = field i32 %x ARRAY_RANK
-  %rank = word %t 7
-  %rank.32 = trunc i64 %rank to i32
-  %ranked = icmp eq i32 %axes, %rank.32
-  %both = and i1 %good, %ranked
-  br i1 %both, label %typed, label %no
-typed:
-  %dtype = field ptr %x ARRAY_DTYPE
-  %same.dtype = icmp eq ptr %dtype, %object
-  br i1 %same.dtype, label %shaped, label %equal
-equal:
-  %order = field i8 %dtype DTYPE_ORDER
-  %native = icmp ne i8 %order, 62
-  %theirs = field i32 %dtype DTYPE_NUMBER
-  %ours = trunc i64 %count to i32
-  %equal.dtype = icmp eq i32 %theirs, %ours
-  %is.equal = and i1 %native, %equal.dtype
-  br i1 %is.equal, label %shaped, label %no
-shaped:
-  %lengths = field ptr %x ARRAY_SHAPE
-  br label %axis
-axis:
-  %i = phi i64 [0, %shaped], [%i.next, %length]
-  %more = icmp slt i64 %i, %rank
-  br i1 %more, label %length, label %memory
-length:
-  %has = word %lengths %i
-  %i.at = add i64 %i, 9
-  %must = word %t %i.at
-  %i.next = add i64 %i, 1
-  %fits = icmp eq i64 %has, %must
-  br i1 %fits, label %axis, label %no
-memory:
-  %data = field ptr %x ARRAY_DATA
-  br label %put
-
-scalar:
-  br i1 %its, label %inside, label %no
-inside:
-  %within = at %x NUMBER
-  br label %put
-whole:
-  br i1 %its, label %read, label %no
-read:
-  %value = call i64 @PyLong_AsLongLong(ptr %x)
-  store i64 %value, ptr %number
-  %odd = icmp eq i64 %value, -1
-  br i1 %odd, label %converted, label %put
-converted:
-  %error = call ptr @PyErr_Occurred()
-  %failed = icmp ne ptr %error, null
-  br i1 %failed, label %wrong, label %put
-put:
-  %where = phi ptr [%data, %memory], [%within, %inside], [%number, %read], [%number, %converted]
-  %into = getelementptr ptr, ptr %slots, i64 %slot
-  store ptr %where, ptr %into
-  store ptr %x, ptr %kept
-  ret i1 true
-
-list:
-  %is.list = icmp eq ptr %type, @list_type
-  br i1 %is.list, label %long, label %no
-long:
-  %listed = field ptr %x LIST_ITEMS
-  br label %sized
-tuple:
-  %items = at %x TUPLE_ITEMS
-  br i1 %its, label %sized, label %no
-dict:
-  %is.dict = icmp eq ptr %type, @dict_type
-  br i1 %is.dict, label %sized, label %no
-sized:
-  %opened = phi ptr [%listed, %long], [%items, %tuple], [%x, %dict]
-  %size = field i64 %x SIZE
-  %container.to = getelementptr ptr, ptr %containers, i64 %slot
-  store ptr %opened, ptr %container.to
-  store ptr null, ptr %kept
-  %right = icmp eq i64 %size, %count
-  ret i1 %right
-same:
-  store ptr null, ptr %kept
-  %is.same = icmp eq ptr %x, %object
-  ret i1 %is.same
-wrong:
-  call void @PyErr_Clear()
-  ret i1 false
-no:
-  ret i1 false
+NOTHING = """define i64 @nothing(ptr %slots, ptr %arena) {
+  ret i64 0
 }
-"""
+"""  # the program of an entry that has nothing to run
 
-TEXT = expand_macros(re.sub(rf"\b({'|'.join(NAMES)})\b", lambda found: NAMES[found[0]], DECLARED + TAKE + POOL + ENTRY))
+
+def write_code() -> str:
+    """Return the text of the module."""
+    return DECLARED + write_pool() + write_take() + NOTHING + EntryWriter().write()
+
+
+def write_switch(w: ObjectWriter, kind: str, otherwise: str, labels: dict[int, str]) -> None:
+    """Write the jump to a label by the number of a kind."""
+    cases = " ".join(f"i64 {number}, label %{label}" for number, label in labels.items())
+    w.do(f"switch i64 {kind}, label %{otherwise} [{cases}]")
+
+
+def write_take() -> str:
+    """Return ``take(t, containers, slots, kept, number)``: whether an argument passes the check ``t`` (``TAKE``).
+
+    An array must be exactly an ndarray, of the right dtype and shape, in C order and aligned; one without axes may be a
+    scalar.  The address of its elements goes to the table of slots, the object itself to ``kept``, null for others.
+    """
+    w = ObjectWriter("i1", "take", "ptr t", "ptr containers", "ptr slots", "ptr kept", "ptr number")
+    container = w.word("%containers", w.word("%t", TAKE["container"]), "ptr")
+    key, slot, count = w.word("%t", TAKE["key"], "ptr"), w.word("%t", TAKE["slot"]), w.word("%t", TAKE["count"])
+    wanted = w.word("%t", TAKE["object"], "ptr")
+    found, place = w.allocate("ptr"), w.allocate("ptr")
+    w.require(w.compare("eq", key, "null"), "named")
+    w.store("ptr", w.word(container, w.word("%t", TAKE["index"]), "ptr"), found)
+    w.jump("have")
+    w.label("named")
+    item = w.call("ptr", "@PyDict_GetItemWithError", f"ptr {container}", f"ptr {key}")
+    w.store("ptr", item, found)
+    w.require(w.compare("ne", item, "null"), "wrong")
+    w.label("have", falls=True)
+    x = w.load("ptr", found)
+    kind = w.type_of(x)
+    has_type = w.compare("eq", kind, wanted)
+    kinds = {SCALAR: "scalar", LIST: "list", TUPLE: "tuple", DICT: "dict", SAME: "same", WHOLE: "whole"}
+    write_switch(w, w.word("%t", TAKE["kind"]), "array", kinds)
+
+    w.label("array")
+    w.require(w.compare("eq", kind, "@ndarray"), "other")
+    usual, rank = C_CONTIGUOUS | ALIGNED, w.word("%t", TAKE["rank"])
+    flags = w.let(f"and i32 {w.load('i32', x, OFFSETS['ARRAY_FLAGS'])}, {usual}")
+    axes = w.let(f"zext i32 {w.load('i32', x, OFFSETS['ARRAY_RANK'])} to i64")
+    w.require(w.both(w.compare("eq", flags, usual, "i32"), w.compare("eq", axes, rank, "i64")), "no")
+    dtype = w.load("ptr", x, OFFSETS["ARRAY_DTYPE"])
+    w.jump_if(w.compare("eq", dtype, wanted), "typed")
+    is_native = w.compare("ne", w.load("i8", dtype, OFFSETS["DTYPE_ORDER"]), ord(">"), "i8")
+    number = w.let(f"sext i32 {w.load('i32', dtype, OFFSETS['DTYPE_NUMBER'])} to i64")
+    w.require(w.both(is_native, w.compare("eq", number, count, "i64")), "no")
+    w.label("typed", falls=True)
+    has, must = w.load("ptr", x, OFFSETS["ARRAY_SHAPE"]), w.at("%t", TAKE["shape"], "i64")
+    i = w.loop("lengths", rank)
+    w.require(w.compare("eq", w.word(has, i), w.word(must, i), "i64"), "no")
+    w.end_loop("lengths")
+    w.store("ptr", w.load("ptr", x, OFFSETS["ARRAY_DATA"]), place)
+    w.jump("put")
+    w.label("other")
+    w.require(w.compare("eq", kind, w.word("%t", TAKE["alone"], "ptr")), "no")
+    w.jump("inside")
+    w.label("scalar")
+    w.require(has_type, "no")
+    w.label("inside", falls=True)
+    w.store("ptr", w.at(x, OFFSETS["NUMBER"]), place)
+    w.jump("put")
+    w.label("whole")
+    w.require(has_type, "no")
+    value = w.call("i64", "@PyLong_AsLongLong", f"ptr {x}")
+    w.store("i64", value, "%number")
+    w.store("ptr", "%number", place)
+    w.require(w.compare("eq", value, -1, "i64"), "put")
+    w.require(w.compare("eq", w.call("ptr", "@PyErr_Occurred"), "null"), "wrong")
+    w.label("put", falls=True)
+    w.set_word(w.load("ptr", place), "%slots", slot, "ptr")
+    w.store("ptr", x, "%kept")
+    w.ret("i1", 1)
+
+    w.label("list")
+    w.require(w.compare("eq", kind, "@list_type"), "no")
+    w.store("ptr", w.load("ptr", x, OFFSETS["LIST_ITEMS"]), place)
+    w.jump("sized")
+    w.label("tuple")
+    w.require(has_type, "no")
+    w.store("ptr", w.at(x, OFFSETS["TUPLE_ITEMS"]), place)
+    w.jump("sized")
+    w.label("dict")
+    w.require(w.compare("eq", kind, "@dict_type"), "no")
+    w.store("ptr", x, place)
+    w.label("sized", falls=True)
+    w.set_word(w.load("ptr", place), "%containers", slot, "ptr")
+    w.store("ptr", "null", "%kept")
+    w.ret("i1", w.compare("eq", w.load("i64", x, OFFSETS["SIZE"]), count, "i64"))
+    w.label("same")
+    w.store("ptr", "null", "%kept")
+    w.ret("i1", w.compare("eq", x, wanted))
+    w.label("wrong")
+    w.call_void("@PyErr_Clear")
+    w.label("no", falls=True)
+    w.ret("i1", 0)
+    return w.text()
+
+
+class EntryWriter(ObjectWriter):
+    """Writes ``entry(self, args, given, names)``, the built-in function of all programs.
+
+    ``self`` is a tuple: the plan, the function for other arguments, the one for leaves that are handed over.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("ptr", "entry", "ptr self", "ptr args", "i64 given", "ptr names", internal=False)
+        self.known, self.held, self.height = (self.allocate("i64") for _ in range(3))  # what a failure must release
+        self.flag = self.allocate("i64")  # the truth value of ``PLAN["check"]``
+
+    def write(self) -> str:
+        """Return the text of the function."""
+        for cell in (self.known, self.held, self.height, self.flag):
+            self.store("i64", 0, cell)
+        self.plan = self.at(self.load("ptr", "%self", OFFSETS["TUPLE_ITEMS"]), OFFSETS["BYTES_DATA"])
+        self.takes, self.results, self.steps = (self._read(name) for name in ("takes", "results", "steps"))
+        self.slot_count = self._read("slots")
+        self.containers = self._allocate_row("ptr", self._read("containers"))
+        self.slots = self._allocate_row("ptr", self.slot_count)
+        self.kept, self.numbers = self._allocate_row("ptr", self.takes), self._allocate_row("i64", self.takes)
+        self.objects, self.memories = (self._allocate_row("ptr", self.results) for _ in range(2))
+        self.scalars = self._allocate_row("[2 x i64]", self.results)
+        self.stack = self._allocate_row("ptr", self.steps)
+        self._take_arguments()
+        self._make_results()
+        self._run_program()
+        self._make_numbers()
+        self._build_tree()
+        self._end()
+        return self.text()
+
+    def _read(self, name: str, kind: str = "i64") -> str:
+        return self.word(self.plan, PLAN[name], kind)
+
+    def _allocate_row(self, kind: str, count: str) -> str:
+        return self.let(f"alloca {kind}, i64 {count}, align 16")
+
+    def _begin_rows(self, name: str, row: str, count: str) -> tuple[str, str, str]:
+        """Begin a loop over records of varying length; return the number of one, its address, and where that is."""
+        cell = self.allocate("i64")
+        self.store("i64", self._read(row), cell)
+        i = self.loop(name, count)
+        return i, self.at(self.plan, self.load("i64", cell), "i64"), cell
+
+    def _end_rows(self, name: str, cell: str, fields: dict[str, int], record: str) -> None:
+        """End such a loop: the next record comes after the lengths of this one."""
+        rank = self.word(record, fields["rank"])
+        lengths_at = self.let(f"add i64 {self.load('i64', cell)}, {fields['shape']}")
+        self.store("i64", self.let(f"add i64 {lengths_at}, {rank}"), cell)
+        self.end_loop(name)
+
+    def _drop(self, name: str, count: str, row: str) -> None:
+        """Write the loop that releases the first ``count`` references of a row."""
+        self.decref(self.word(row, self.loop(name, count), "ptr"))
+        self.end_loop(name)
+
+    def _call_own(self, place: int, arguments: str, count: str, names: str) -> None:
+        """Write the call of a function in ``self``, and return its result."""
+        function = self.word(self.at("%self", OFFSETS["TUPLE_ITEMS"]), place, "ptr")
+        given = f"ptr {function}", f"ptr {arguments}", f"i64 {count}", f"ptr {names}"
+        self.ret("ptr", self.call("ptr", "@PyObject_Vectorcall", *given))
+
+    def _copy(self, to: str, source: str, nbytes: str) -> None:
+        self.call_void("@llvm.memcpy.p0.p0.i64", f"ptr {to}", f"ptr {source}", f"i64 {nbytes}", "i1 false")
+
+    def _take_arguments(self) -> None:
+        is_counted = self.compare("eq", "%given", self._read("arguments"), "i64")
+        is_off = self.compare("eq", self.load("i64", self._read("switch", "ptr")), 0, "i64")
+        is_unnamed = self.compare("eq", "%names", "null")
+        self.require(self.both(self.both(is_counted, is_off), is_unnamed), "otherwise")
+        self.store("ptr", "%args", self.containers)
+        first = self.at(self.plan, self._read("slots_at"), "i64")
+        self._copy(self.slots, first, self.let(f"shl i64 {self.slot_count}, 3"))
+        self.set_word(self.flag, self.slots, self._read("check"), "ptr")
+        i, record, cell = self._begin_rows("take", "takes_at", self.takes)
+        given = record, self.containers, self.slots, self.at(self.kept, i, "ptr"), self.at(self.numbers, i, "i64")
+        self.require(self.call("i1", "@take", *(f"ptr {v}" for v in given)), "otherwise")
+        self._end_rows("take", cell, TAKE, record)
+        self.jump_if(self.compare("ne", self._read("hand"), 0, "i64"), "hand_over")
+
+    def _make_results(self) -> None:
+        """Write the code that makes the arrays of results, and places on the stack for those that are numbers."""
+        memory = self.allocate("ptr")
+        i, about, cell = self._begin_rows("make", "results_at", self.results)
+        self.set_word("null", self.objects, i, "ptr")
+        self.store("i64", self.let(f"add i64 {i}, 1"), self.known)
+        self.store("ptr", self.at(self.scalars, i, "[2 x i64]"), memory)
+        self.require(self.compare("ne", self.word(about, MADE["rank"]), 0, "i64"), "placed")
+        array = self.call("ptr", "@pooled_array", f"ptr {about}")
+        self.require(self.compare("ne", array, "null"), "failed")
+        self.set_word(array, self.objects, i, "ptr")
+        self.store("ptr", self.load("ptr", array, OFFSETS["ARRAY_DATA"]), memory)
+        self.label("placed", falls=True)
+        self.set_word(self.load("ptr", memory), self.memories, i, "ptr")
+        slot, last = self.word(about, MADE["slot"]), self.let(f"sub i64 {self.slot_count}, 1")
+        place = self.select(self.compare("slt", slot, 0, "i64"), "i64", last, slot)
+        self.set_word(self.load("ptr", memory), self.slots, place, "ptr")
+        self._end_rows("make", cell, MADE, about)
+
+    def _run_program(self) -> None:
+        arena, again = self.allocate("ptr"), self.allocate("i64")
+        self.store("ptr", "null", arena)
+        arena_from, size = self._read("arena_from"), self._read("arena")
+        is_lent = self.compare("sge", arena_from, 0, "i64")
+        self.jump_if(is_lent, "lent")
+        self.require(self.compare("ne", size, 0, "i64"), "run")
+        taken = self.call("ptr", "@pool_take", f"i64 {size}")
+        self.store("ptr", taken, arena)
+        self.jump_if(self.compare("ne", taken, "null"), "run")
+        self.call("ptr", "@PyErr_NoMemory")
+        self.jump("failed")
+        self.label("lent")
+        above = self.let(f"add i64 {self.word(self.slots, arena_from)}, 63")
+        self.store("ptr", self.let(f"inttoptr i64 {self.let(f'and i64 {above}, -64')} to ptr"), arena)
+        self.label("run", falls=True)
+        code = self.load("ptr", self._read("run", "ptr"))
+        given = f"ptr {self.slots}", f"ptr {self.load('ptr', arena)}"
+        self.require(self.compare("ne", self._read("release"), 0, "i64"), "locked")
+        self.incref(self.word(self.kept, self.loop("hold", self.takes), "ptr"))
+        self.end_loop("hold")
+        self.store("i64", self.takes, self.held)
+        thread = self.call("ptr", "@PyEval_SaveThread")
+        self.store("i64", self.call("i64", code, *given), again)
+        self.call_void("@PyEval_RestoreThread", f"ptr {thread}")
+        self.jump("ran")
+        self.label("locked")
+        self.store("i64", self.call("i64", code, *given), again)
+        self.label("ran", falls=True)
+        self.jump_if(is_lent, "checked")
+        self.call_void("@pool_give", f"ptr {self.load('ptr', arena)}")
+        self.label("checked", falls=True)
+        flags = self.let(f"or i64 {self.load('i64', self.flag)}, {self.load('i64', again)}")
+        self.require(self.compare("eq", flags, 0, "i64"), "wrong")
+
+    def _make_numbers(self) -> None:
+        """Write the code that copies results that the program does not write itself, and makes scalars of numbers."""
+        number = self.allocate("ptr")
+        i, about, cell = self._begin_rows("give", "results_at", self.results)
+        memory, source = self.word(self.memories, i, "ptr"), self.word(about, MADE["copied"])
+        self.require(self.compare("sge", source, 0, "i64"), "whole")
+        self._copy(memory, self.word(self.slots, source, "ptr"), self.word(about, MADE["bytes"]))
+        self.label("whole", falls=True)
+        self.require(self.compare("eq", self.word(about, MADE["rank"]), 0, "i64"), "next_result")
+        dtype = self.word(about, MADE["dtype"], "ptr")
+        self.require(self.compare("ne", dtype, "null"), "float")
+        self.store("ptr", self.call("ptr", "@PyArray_Scalar", f"ptr {memory}", f"ptr {dtype}", "ptr null"), number)
+        self.jump("number")
+        self.label("float")
+        self.store("ptr", self.call("ptr", "@PyFloat_FromDouble", f"double {self.load('double', memory)}"), number)
+        self.label("number", falls=True)
+        self.set_word(self.load("ptr", number), self.objects, i, "ptr")
+        self.require(self.compare("ne", self.load("ptr", number), "null"), "failed")
+        self.label("next_result", falls=True)
+        self._end_rows("give", cell, MADE, about)
+        self._drop("release", self.load("i64", self.held), self.kept)
+        self.store("i64", 0, self.held)
+
+    def _build_tree(self) -> None:
+        """Write the steps that build the returned tree on the stack."""
+        new, base = self.allocate("ptr"), self.allocate("i64")
+        first = self.at(self.plan, self._read("steps_at"), "i64")
+        i = self.loop("build", self.steps)
+        step = self.at(first, self.let(f"mul i64 {i}, {STEP['words']}"), "i64")
+        count, about = self.word(step, STEP["count"]), self.word(step, STEP["object"], "ptr")
+        height = self.load("i64", self.height)
+        below = self.let(f"sub i64 {height}, {count}")
+        parts, nbytes = self.at(self.stack, below, "ptr"), self.let(f"shl i64 {count}, 3")
+        self.store("i64", below, base)
+        containers = {MAKE_TUPLE: "tuple", MAKE_OTHER_TUPLE: "other_tuple", MAKE_LIST: "list", MAKE_DICT: "dict"}
+        write_switch(self, self.word(step, STEP["kind"]), "result", containers | {OBJECT: "object"})
+        self.label("result")
+        self.store("ptr", self.word(self.objects, count, "ptr"), new)
+        self.set_word("null", self.objects, count, "ptr")
+        self.store("i64", height, base)
+        self.jump("push")
+        self.label("object")
+        self.incref(about)
+        self.store("ptr", about, new)
+        self.store("i64", height, base)
+        self.jump("push")
+        self.label("tuple")
+        self.store("ptr", self.call("ptr", "@PyTuple_New", f"i64 {count}"), new)
+        self.jump_if(self.compare("eq", self.load("ptr", new), "null"), "failed")
+        self.jump("fill")
+        self.label("other_tuple")
+        typed = self.call("ptr", "@PyType_GenericAlloc", f"ptr {about}", f"i64 {count}")
+        self.store("ptr", typed, new)
+        self.jump_if(self.compare("eq", typed, "null"), "failed")
+        if TUPLE_HAS_HASH:  # -1 until it is computed
+            self.store("i64", -1, typed, OFFSETS["TUPLE_ITEMS"] - 8)
+        self.label("fill", falls=True)
+        self._copy(self.at(self.load("ptr", new), OFFSETS["TUPLE_ITEMS"]), parts, nbytes)
+        self.jump("push")
+        self.label("list")
+        made = self.call("ptr", "@PyList_New", f"i64 {count}")
+        self.store("ptr", made, new)
+        self.jump_if(self.compare("eq", made, "null"), "failed")
+        self._copy(self.load("ptr", made, OFFSETS["LIST_ITEMS"]), parts, nbytes)
+        self.jump("push")
+        self._make_dict(new, parts, count, about)
+        self.label("push")
+        at = self.load("i64", base)
+        self.set_word(self.load("ptr", new), self.stack, at, "ptr")
+        self.store("i64", self.let(f"add i64 {at}, 1"), self.height)
+        self.end_loop("build")
+        self.ret("ptr", self.load("ptr", self.stack))
+
+    def _make_dict(self, new: str, parts: str, count: str, keys: str) -> None:
+        """Write the step that makes a dict of parts on the stack, which it holds itself then."""
+        self.label("dict")
+        made = self.call("ptr", "@PyDict_New")
+        self.store("ptr", made, new)
+        self.jump_if(self.compare("eq", made, "null"), "failed")
+        names = self.at(keys, OFFSETS["TUPLE_ITEMS"])
+        i = self.loop("items", count)
+        given = f"ptr {made}", f"ptr {self.word(names, i, 'ptr')}", f"ptr {self.word(parts, i, 'ptr')}"
+        self.require(self.compare("sge", self.call("i32", "@PyDict_SetItem", *given), 0, "i32"), "spoiled")
+        self.end_loop("items")
+        self._drop("parts", count, parts)
+        self.jump("push")
+        self.label("spoiled")
+        self.decref(made)
+        self.jump("failed")
+
+    def _end(self) -> None:
+        """Write the ends of the function: an error, arguments that are passed on, and leaves that are handed over."""
+        self.label("failed")
+        self._drop("let_go", self.load("i64", self.held), self.kept)
+        self._drop("clean", self.load("i64", self.known), self.objects)
+        self._drop("unstack", self.load("i64", self.height), self.stack)
+        self.ret("ptr", "null")
+        self.label("wrong")
+        self._drop("drop_results", self.results, self.objects)
+        self._drop("drop_arguments", self.load("i64", self.held), self.kept)
+        self.label("otherwise", falls=True)
+        self._call_own(1, "%args", "%given", "%names")
+        self.label("hand_over")
+        count = self.allocate("i64")
+        self.store("i64", 0, count)
+        leaf, n = self.word(self.kept, self.loop("collect", self.takes), "ptr"), self.load("i64", count)
+        self.set_word(leaf, self.numbers, n, "ptr")
+        is_leaf = self.let(f"zext i1 {self.compare('ne', leaf, 'null')} to i64")
+        self.store("i64", self.let(f"add i64 {n}, {is_leaf}"), count)
+        self.end_loop("collect")
+        self._call_own(2, self.numbers, self.load("i64", count), "null")

@@ -32,6 +32,8 @@ OFFSETS = {
     "DTYPE_NUMBER": 28,
 }
 
+C_CONTIGUOUS, F_CONTIGUOUS, OWNS_DATA, ALIGNED, WRITEABLE = 1, 2, 4, 256, 1024  # NumPy's flags of arrays
+
 
 class Method(ctypes.Structure):
     """CPython's record of a built-in function (``PyMethodDef``)."""

@@ -15,6 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.compiler.runtime.abi.code_writer import Writer
+from pullback.compiler.runtime.abi.entry_records import MADE
+from pullback.compiler.runtime.abi.layout import ALIGNED, C_CONTIGUOUS, OFFSETS, OWNS_DATA, WRITEABLE
 from pullback.settings import is_enabled
 
 MOST = 256 * 1024 * 1024  # bytes that the pool keeps; when more would be freed into it, it is emptied
@@ -70,220 +73,185 @@ def _wants_huge_pages() -> bool:
     return bool(asked())
 
 
-# A piece of memory begins with a header of 64 bytes: the address of the next piece in its list, and its size.  Sizes
-# are rounded up to a multiple of an eighth of the power of two below, so that 512 lists are enough for all sizes.
-CODE = """
-@pool = external global [520 x i64]
+# A piece of memory begins with a header: the address of the next piece in its list, and its size.  Sizes are rounded up
+# to a multiple of an eighth of the power of two below, so that 512 lists are enough for all sizes.
+HEADER = 64  # bytes, so that what follows begins at a cache line, too
+LEAST_PIECE = 1024  # bytes of the smallest piece
+LARGE_PIECE, HUGE_PAGE = 4 * 1024 * 1024, 2 * 1024 * 1024  # bytes: large pieces begin at a huge page
+TRACKED = 389047  # the domain under which ``tracemalloc`` knows NumPy's arrays
+DECLARED = f"""
+@pool = external global [{ABOUT + LISTS} x i64]
 declare i32 @posix_memalign(ptr, i64, i64)
 declare i32 @madvise(ptr, i64, i32)
 declare void @free(ptr)
 declare i64 @llvm.ctlz.i64(i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare i32 @PyTraceMalloc_Track(i32, i64, i64)
-
-define internal ptr @pool_list(i64 %size) {
-  %zeros = call i64 @llvm.ctlz.i64(i64 %size, i1 true)
-  %shift = sub i64 60, %zeros
-  %units = lshr i64 %size, %shift
-  %octave = shl i64 %shift, 3
-  %place = add i64 %octave, %units
-  %list = getelementptr ptr, ptr @pool, i64 %place
-  ret ptr %list
-}
-
-define internal ptr @pool_take(i64 %need) {
-start:
-  %into = alloca ptr
-  %more = add i64 %need, 64
-  %small = icmp ult i64 %more, 1024
-  %least = select i1 %small, i64 1024, i64 %more
-  %zeros = call i64 @llvm.ctlz.i64(i64 %least, i1 true)
-  %shift = sub i64 60, %zeros
-  %unit = shl i64 1, %shift
-  %rest = sub i64 %unit, 1
-  %over = add i64 %least, %rest
-  %units = lshr i64 %over, %shift
-  %size = shl i64 %units, %shift
-  %list = call ptr @pool_list(i64 %size)
-  %kept = load ptr, ptr %list
-  %empty = icmp eq ptr %kept, null
-  br i1 %empty, label %new, label %pop
-pop:
-  %next = pointer %kept 0
-  store ptr %next, ptr %list
-  %has = word @pool 0
-  %left = sub i64 %has, %size
-  store i64 %left, ptr %has.a
-  %again = at %kept 64
-  ret ptr %again
-new:
-  %large = icmp uge i64 %size, 4194304
-  %align = select i1 %large, i64 2097152, i64 64
-  %status = call i32 @posix_memalign(ptr %into, i64 %align, i64 %size)
-  %failed = icmp ne i32 %status, 0
-  br i1 %failed, label %none, label %made
-none:
-  ret ptr null
-made:
-  %memory = load ptr, ptr %into
-  %size.to = at %memory 8
-  store i64 %size, ptr %size.to
-  %advice = word @pool 4
-  %advised = icmp ne i64 %advice, 0
-  %advises = and i1 %large, %advised
-  br i1 %advises, label %advise, label %done
-advise:
-  %advice.32 = trunc i64 %advice to i32
-  %ignored = call i32 @madvise(ptr %memory, i64 %size, i32 %advice.32)
-  br label %done
-done:
-  %data = at %memory 64
-  ret ptr %data
-}
-
-define internal void @pool_give(ptr %data) {
-start:
-  %nothing = icmp eq ptr %data, null
-  br i1 %nothing, label %done, label %look
-look:
-  %memory = at %data -64
-  %size = word %memory 1
-  %limit = word @pool 1
-  %has = word @pool 0
-  %sum = add i64 %has, %size
-  %fits = icmp ule i64 %sum, %limit
-  br i1 %fits, label %keep, label %crowded
-crowded:
-  %fits.alone = icmp ule i64 %size, %limit
-  br i1 %fits.alone, label %room, label %away
-away:
-  call void @free(ptr %memory)
-  ret void
-room:
-  call void @pool_clear()
-  br label %keep
-keep:
-  %had = word @pool 0
-  %now = add i64 %had, %size
-  store i64 %now, ptr %had.a
-  %list = call ptr @pool_list(i64 %size)
-  %first = load ptr, ptr %list
-  store ptr %first, ptr %memory
-  store ptr %memory, ptr %list
-  ret void
-done:
-  ret void
-}
-
-define void @pool_clear() {
-start:
-  store i64 0, ptr @pool
-  br label %lists
-lists:
-  %i = phi i64 [8, %start], [%i.next, %emptied]
-  %more = icmp ult i64 %i, 520
-  br i1 %more, label %each, label %done
-each:
-  %memory = pointer @pool %i
-  %empty = icmp eq ptr %memory, null
-  br i1 %empty, label %emptied, label %drop
-drop:
-  %next = pointer %memory 0
-  store ptr %next, ptr %memory.a
-  call void @free(ptr %memory)
-  br label %each
-emptied:
-  %i.next = add i64 %i, 1
-  br label %lists
-done:
-  ret void
-}
-
-define ptr @pool_malloc(ptr %context, i64 %size) {
-  %made = call ptr @pool_take(i64 %size)
-  ret ptr %made
-}
-
-define ptr @pool_calloc(ptr %context, i64 %count, i64 %each) {
-start:
-  %size = mul i64 %count, %each
-  %made = call ptr @pool_take(i64 %size)
-  %none = icmp eq ptr %made, null
-  br i1 %none, label %done, label %clear
-clear:
-  call void @llvm.memset.p0.i64(ptr %made, i8 0, i64 %size, i1 false)
-  br label %done
-done:
-  ret ptr %made
-}
-
-define ptr @pool_realloc(ptr %context, ptr %data, i64 %size) {
-start:
-  %made = call ptr @pool_take(i64 %size)
-  %none = icmp eq ptr %made, null
-  %first = icmp eq ptr %data, null
-  %done.now = or i1 %none, %first
-  br i1 %done.now, label %done, label %copy
-copy:
-  %memory = at %data -64
-  %whole = word %memory 1
-  %old = sub i64 %whole, 64
-  %shorter = icmp ult i64 %old, %size
-  %length = select i1 %shorter, i64 %old, i64 %size
-  call void @llvm.memcpy.p0.p0.i64(ptr %made, ptr %data, i64 %length, i1 false)
-  call void @pool_give(ptr %data)
-  br label %done
-done:
-  ret ptr %made
-}
-
-define void @pool_free(ptr %context, ptr %data, i64 %size) {
-  call void @pool_give(ptr %data)
-  ret void
-}
-
-define internal ptr @pooled_array(ptr %about) {
-start:
-  %dtype = pointer %about 3
-  %rank = word %about 4
-  %rank.32 = trunc i64 %rank to i32
-  %lengths = getelementptr i64, ptr %about, i64 5
-  %bytes = word %about 2
-  %least = word @pool 2
-  %of.pool = icmp sge i64 %bytes, %least
-  br i1 %of.pool, label %take, label %make
-take:
-  %taken = call ptr @pool_take(i64 %bytes)
-  %none = icmp eq ptr %taken, null
-  br i1 %none, label %no.memory, label %make
-no.memory:
-  %raised = call ptr @PyErr_NoMemory()
-  ret ptr null
-make:
-  %data = phi ptr [null, %start], [%taken, %take]
-  %flags = phi i32 [0, %start], [1281, %take]
-  call void @Py_IncRef(ptr %dtype)
-  %array = call ptr @PyArray_NewFromDescr(ptr @ndarray, ptr %dtype, i32 %rank.32, ptr %lengths,
-    ptr null, ptr %data, i32 %flags, ptr null)
-  br i1 %of.pool, label %own, label %done
-own:
-  %failed = icmp eq ptr %array, null
-  br i1 %failed, label %back, label %owned
-back:
-  call void @pool_give(ptr %data)
-  br label %done
-owned:
-  %handler = pointer @pool 3
-  call void @Py_IncRef(ptr %handler)
-  %handler.to = at %array ARRAY_HANDLER
-  store ptr %handler, ptr %handler.to
-  %bits = field i32 %array ARRAY_FLAGS
-  %owns = or i32 %bits, 4
-  store i32 %owns, ptr %bits.a
-  %address = ptrtoint ptr %data to i64
-  %traced = call i32 @PyTraceMalloc_Track(i32 389047, i64 %address, i64 %bytes)
-  br label %done
-done:
-  ret ptr %array
-}
 """
+
+
+def write_pool() -> str:
+    """Return the functions of the pool as LLVM text."""
+    return DECLARED + "".join(write() for write in WRITERS)
+
+
+def _find_unit(w: Writer, size: str) -> str:
+    """Return the logarithm of an eighth of the power of two below a size."""
+    return w.let(f"sub i64 60, {w.call('i64', '@llvm.ctlz.i64', f'i64 {size}', 'i1 true')}")
+
+
+def _write_list() -> str:
+    """Return ``pool_list(size)``: the address of the head of the list for pieces of this size."""
+    w = Writer("ptr", "pool_list", "i64 size")
+    shift = _find_unit(w, "%size")
+    place = w.let(f"add i64 {w.let(f'shl i64 {shift}, 3')}, {w.let(f'lshr i64 %size, {shift}')}")
+    w.ret("ptr", w.at("@pool", place, "ptr"))
+    return w.text()
+
+
+def _write_take() -> str:
+    """Return ``pool_take(need)``: memory of so many bytes, from the pool or from the system; null if there is none."""
+    w = Writer("ptr", "pool_take", "i64 need")
+    more = w.let(f"add i64 %need, {HEADER}")
+    least = w.select(w.compare("ult", more, LEAST_PIECE, "i64"), "i64", LEAST_PIECE, more)
+    shift = _find_unit(w, least)
+    rest = w.let(f"sub i64 {w.let(f'shl i64 1, {shift}')}, 1")
+    units = w.let(f"lshr i64 {w.let(f'add i64 {least}, {rest}')}, {shift}")
+    size = w.let(f"shl i64 {units}, {shift}")
+    pieces = w.call("ptr", "@pool_list", f"i64 {size}")
+    kept = w.load("ptr", pieces)
+    w.jump_if(w.compare("eq", kept, "null"), "new")
+    w.store("ptr", w.load("ptr", kept), pieces)
+    w.set_word(w.let(f"sub i64 {w.word('@pool', HAS)}, {size}"), "@pool", HAS)
+    w.ret("ptr", w.at(kept, HEADER))
+
+    w.label("new")
+    into, is_large = w.allocate("ptr"), w.compare("uge", size, LARGE_PIECE, "i64")
+    align = w.select(is_large, "i64", HUGE_PAGE, HEADER)
+    status = w.call("i32", "@posix_memalign", f"ptr {into}", f"i64 {align}", f"i64 {size}")
+    w.require(w.compare("eq", status, 0, "i32"), "none")
+    memory, advice = w.load("ptr", into), w.word("@pool", ADVICE)
+    w.set_word(size, memory, 1)
+    w.require(w.both(is_large, w.compare("ne", advice, 0, "i64")), "done")
+    w.call("i32", "@madvise", f"ptr {memory}", f"i64 {size}", f"i32 {w.let(f'trunc i64 {advice} to i32')}")
+    w.label("done", falls=True)
+    w.ret("ptr", w.at(memory, HEADER))
+    w.label("none")
+    w.ret("ptr", "null")
+    return w.text()
+
+
+def _write_give() -> str:
+    """Return ``pool_give(data)``, which puts memory of ``pool_take`` into the pool, or frees it."""
+    w = Writer("void", "pool_give", "ptr data")
+    w.require(w.compare("ne", "%data", "null"), "done")
+    memory = w.at("%data", -HEADER)
+    size, limit = w.word(memory, 1), w.word("@pool", LIMIT)
+    total = w.let(f"add i64 {w.word('@pool', HAS)}, {size}")
+    w.jump_if(w.compare("ule", total, limit, "i64"), "keep")
+    w.require(w.compare("ule", size, limit, "i64"), "away")
+    w.call_void("@pool_clear")
+    w.label("keep", falls=True)
+    w.set_word(w.let(f"add i64 {w.word('@pool', HAS)}, {size}"), "@pool", HAS)
+    pieces = w.call("ptr", "@pool_list", f"i64 {size}")
+    w.store("ptr", w.load("ptr", pieces), memory)
+    w.store("ptr", memory, pieces)
+    w.jump("done")
+    w.label("away")
+    w.call_void("@free", f"ptr {memory}")
+    w.label("done", falls=True)
+    w.ret_void()
+    return w.text()
+
+
+def _write_clear() -> str:
+    """Return ``pool_clear()``, which frees all memory in the pool."""
+    w = Writer("void", "pool_clear", internal=False)
+    w.set_word(0, "@pool", HAS)
+    pieces = w.at(w.at("@pool", ABOUT, "ptr"), w.loop("lists", str(LISTS)), "ptr")
+    w.label("pieces", falls=True)
+    memory = w.load("ptr", pieces)
+    w.require(w.compare("ne", memory, "null"), "emptied")
+    w.store("ptr", w.load("ptr", memory), pieces)
+    w.call_void("@free", f"ptr {memory}")
+    w.jump("pieces")
+    w.label("emptied")
+    w.end_loop("lists")
+    w.ret_void()
+    return w.text()
+
+
+def _write_handler() -> str:
+    """Return the functions of the memory handler: ``pool_malloc``, ``pool_calloc``, ``pool_realloc``, ``pool_free``."""
+    malloc = Writer("ptr", "pool_malloc", "ptr context", "i64 size", internal=False)
+    malloc.ret("ptr", malloc.call("ptr", "@pool_take", "i64 %size"))
+
+    w = calloc = Writer("ptr", "pool_calloc", "ptr context", "i64 count", "i64 each", internal=False)
+    size = w.let("mul i64 %count, %each")
+    made = w.call("ptr", "@pool_take", f"i64 {size}")
+    w.require(w.compare("ne", made, "null"), "done")
+    w.call_void("@llvm.memset.p0.i64", f"ptr {made}", "i8 0", f"i64 {size}", "i1 false")
+    w.label("done", falls=True)
+    w.ret("ptr", made)
+
+    w = realloc = Writer("ptr", "pool_realloc", "ptr context", "ptr data", "i64 size", internal=False)
+    made = w.call("ptr", "@pool_take", "i64 %size")
+    w.require(w.both(w.compare("ne", made, "null"), w.compare("ne", "%data", "null")), "done")
+    old = w.let(f"sub i64 {w.word(w.at('%data', -HEADER), 1)}, {HEADER}")
+    length = w.select(w.compare("ult", old, "%size", "i64"), "i64", old, "%size")
+    w.call_void("@llvm.memcpy.p0.p0.i64", f"ptr {made}", "ptr %data", f"i64 {length}", "i1 false")
+    w.call_void("@pool_give", "ptr %data")
+    w.label("done", falls=True)
+    w.ret("ptr", made)
+
+    free = Writer("void", "pool_free", "ptr context", "ptr data", "i64 size", internal=False)
+    free.call_void("@pool_give", "ptr %data")
+    free.ret_void()
+    return "".join(function.text() for function in (malloc, calloc, realloc, free))
+
+
+def _write_array() -> str:
+    """Return ``pooled_array(about)``: a new array for a result, ``about`` which are words of a plan; null for an error.
+
+    An array that is large enough has memory of the pool and the pool's handler.
+    """
+    w = Writer("ptr", "pooled_array", "ptr about")
+    nbytes, dtype = w.word("%about", MADE["bytes"]), w.word("%about", MADE["dtype"], "ptr")
+    rank, lengths = w.word("%about", MADE["rank"]), w.at("%about", MADE["shape"], "i64")
+    memory, flags = w.allocate("ptr"), w.allocate("i32")
+    w.store("ptr", "null", memory)
+    w.store("i32", 0, flags)
+    is_pooled = w.compare("sge", nbytes, w.word("@pool", LEAST), "i64")
+    w.require(is_pooled, "make")
+    taken = w.call("ptr", "@pool_take", f"i64 {nbytes}")
+    w.require(w.compare("ne", taken, "null"), "none")
+    w.store("ptr", taken, memory)
+    w.store("i32", C_CONTIGUOUS | ALIGNED | WRITEABLE, flags)
+    w.label("make", falls=True)
+    w.call_void("@Py_IncRef", f"ptr {dtype}")
+    data = w.load("ptr", memory)
+    array = w.call(
+        "ptr", "@PyArray_NewFromDescr", "ptr @ndarray", f"ptr {dtype}", f"i32 {w.let(f'trunc i64 {rank} to i32')}",
+        f"ptr {lengths}", "ptr null", f"ptr {data}", f"i32 {w.load('i32', flags)}", "ptr null",
+    )  # fmt: skip
+    w.require(is_pooled, "done")
+    w.require(w.compare("ne", array, "null"), "failed")
+    handler = w.word("@pool", HANDLER, "ptr")
+    w.call_void("@Py_IncRef", f"ptr {handler}")
+    w.store("ptr", handler, array, OFFSETS["ARRAY_HANDLER"])
+    owned = w.let(f"or i32 {w.load('i32', array, OFFSETS['ARRAY_FLAGS'])}, {OWNS_DATA}")
+    w.store("i32", owned, array, OFFSETS["ARRAY_FLAGS"])
+    address = w.let(f"ptrtoint ptr {data} to i64")
+    w.call("i32", "@PyTraceMalloc_Track", f"i32 {TRACKED}", f"i64 {address}", f"i64 {nbytes}")
+    w.jump("done")
+    w.label("failed")
+    w.call_void("@pool_give", f"ptr {data}")
+    w.label("done", falls=True)
+    w.ret("ptr", array)
+    w.label("none")
+    w.call("ptr", "@PyErr_NoMemory")
+    w.ret("ptr", "null")
+    return w.text()
+
+
+WRITERS = (_write_list, _write_take, _write_give, _write_clear, _write_handler, _write_array)
