@@ -6,8 +6,11 @@ where values are rounded.  On CPUs without FMA, products whose rounding error ma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from pullback.compiler.builder import Code, Helpers, Value, define_function
 from pullback.errors import CompileError
@@ -244,8 +247,8 @@ class MathBuilder:
         """Return the slow path for ``rarely`` that calls a function of the C library."""
         return lambda b, *xs: b.each(name, *xs)
 
-    def is_not_normal(self, x: Value) -> Value:
-        """Return whether x is not a positive normal number, by one comparison of integers."""
-        least, top = (0x00800000, 0x7F000000) if x.dtype == "f4" else (0x0010000000000000, 0x7FE0000000000000)
+    def is_not_normal(self, x: Value, bound: float = math.inf) -> Value:
+        """Return whether x is not a positive normal number below a bound, by one comparison of integers."""
+        least, top = (int(np.array(n, x.dtype).view(f"i{x.dtype[1]}")) for n in (LEAST[x.dtype], bound))
         bottom = -(1 << (x.bits - 1))
-        return (x.as_bits() + (-least - bottom)).compare("oge", bottom + top)
+        return (x.as_bits() + (-least - bottom)).compare("oge", bottom + top - least)

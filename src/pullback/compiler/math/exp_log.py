@@ -248,25 +248,28 @@ def _scale_log(b: MathBuilder, f: Value, scale: tuple[float, float]) -> tuple[Va
 
 def log1p(b: MathBuilder, x: Value) -> Value:
     with b.code.exactly():
-        return b.copysign(_log_of_sum(b, b.as_real(x)), x)
+        sign = b.as_real(x).as_bits() & -(1 << (x.bits - 1))
+        return (_log_of_sum(b, x).as_bits() | sign).as_floats()
 
 
 def _log_of_sum(b: MathBuilder, x: Value, low: Value | None = None) -> Value:
     """Return log(1 + x + low) without rounding the sum, for x up to 1e37 (in float64 1e300)."""
     y = _log_near(b, *_split_sum(b, x, low))
-    rare = x.compare("ule", -1.0) | x.compare("uge", LARGE[x.dtype])
+    rare = b.is_not_normal(x + 1.0, LARGE[x.dtype])
     return b.rarely(rare, y, "far_log1p", _far_log1p, x)
 
 
 def _split_sum(b: MathBuilder, x: Value, low: Value | None) -> tuple[Value, Value, Value]:
     """Return f, e and rest with 1 + x + low = (1 + f + rest) * 2 ** e."""
     u = x + 1.0
-    lost = x - (u - 1.0)
     part = split_number(b, u)
     scale = (x.lift(0).as_bits() - part.up + BITS_OF_ONE[x.dtype]).as_floats()
-    lost, near = lost if low is None else lost + low, part.m - 1.0
-    f = b.fma(lost, scale, near)  # a product by a power of two is exact
-    return f, part.e, b.fma(lost, scale, near - f)
+    if low is None:
+        factor, near = x, scale - 1.0
+    else:
+        factor, near = x - (u - 1.0) + low, part.m - 1.0
+    f = b.fma(factor, scale, near)  # a product by a power of two is exact
+    return f, part.e, b.fma(factor, scale, near - f)
 
 
 def _far_log1p(b: MathBuilder, x: Value) -> Value:
