@@ -1365,3 +1365,33 @@ def test_average_takes_weights_in_the_order_of_axis() -> None:
     np.testing.assert_allclose(np.average(pb.tensor(a), (2, 0), w), np.average(a, (2, 0), w))
     with pytest.raises(ZeroDivisionError, match="sum to 0"):
         np.average(pb.tensor(a), 0, np.array([1.0, -1.0]))
+
+
+@pytest.mark.parametrize("x", [[1.0, np.inf, 3.0], [1.0, np.nan, 3.0, np.inf], [4, 1, 2], [True, False]])
+@pytest.mark.parametrize("f", [np.nanvar, np.nanstd])
+def test_nanvar_beside_infinities_and_of_integers_matches_numpy(f: Any, x: Any) -> None:
+    a = np.array(x)
+    with np.errstate(invalid="ignore"):
+        expected, found, compiled = f(a), f(pb.tensor(a)), pb.compile(f)(a)
+    np.testing.assert_allclose(np.asarray(found), expected)
+    np.testing.assert_allclose(np.asarray(compiled), expected)
+
+
+@pytest.mark.parametrize("method", ["lower", "higher", "nearest", "midpoint", "linear", "hazen"])
+@pytest.mark.parametrize("x", [[1.0, 2.0, np.inf], [-np.inf, -np.inf, 3.0], [-np.inf, 1.0, 2.0, np.inf], [4, 1, 2]])
+def test_quantiles_beside_infinities_match_numpy(x: Any, method: str) -> None:
+    a = np.array(x)
+    for q in (0.25, 0.5, [0.6, 0.9]):
+        for f in (np.quantile, np.nanquantile):
+            g = lambda a, f=f, q=q: f(a, q, method=method)
+            with np.errstate(invalid="ignore"):
+                expected, found, compiled = g(a), g(pb.tensor(a)), pb.compile(g)(a)
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(np.asarray(found), expected)
+            np.testing.assert_allclose(np.asarray(compiled), expected)
+
+
+def test_quantile_of_complex_numbers_is_refused() -> None:
+    with pytest.raises(pb.errors.ArgumentError, match="complex numbers have no order"):
+        np.quantile(pb.tensor(np.array([1j, 2.0])), 0.5)
+    assert np.isnan(np.median(pb.tensor(np.array([1j, np.nan, 2.0]))).numpy())

@@ -635,3 +635,73 @@ def test_compiled_step_writes_to_value_that_only_captured_ones_make(step: Any) -
         pb.grad(lambda x: np.sum(pb.vmap(f)(several(x)))),
     ):  # fmt: skip
         np.testing.assert_allclose(pb.compile(g)(x), g(x), rtol=1e-12)
+
+
+def _take_branch(x: Any) -> Any:
+    y = np.sqrt(x)
+    return pb.cond(x > 0, lambda: y, lambda: 0.0)
+
+
+def _take_inner_branch(x: Any) -> Any:
+    y = np.sqrt(x)
+    return pb.cond(x > -1, lambda: pb.cond(x > 0, lambda: y, lambda: x), lambda: 0.0)
+
+
+def _take_two_branches(x: Any) -> Any:
+    y = np.sqrt(x)
+    z = pb.cond(x > -1, lambda: y * 2, lambda: y)
+    return pb.cond(x > 0, lambda: z, lambda: x * 3) + pb.cond(x > 1, lambda: y * y, lambda: x * x)
+
+
+def _take_branch_in_scan(x: Any) -> Any:
+    y = np.sqrt(x)
+    return pb.scan(lambda c, u: (pb.cond(u * x > 1, lambda: c + y, lambda: c * 1.0), None), x, np.arange(4.0))[0]
+
+
+def _take_no_steps(x: Any) -> Any:
+    y = np.sqrt(x)
+    step = lambda c: (c[0] + c[1] - y, c[1] * 1.5)
+    return pb.while_loop(lambda c: (c[0] > 0) & (c[0] < 4), step, (x, y), max_steps=3)[0]
+
+
+def _take_branch_of_matrix(x: Any) -> Any:
+    v = np.sqrt(np.stack([x, x + 1, x + 2]))
+    w = np.outer(v, v)
+    w[0, 1] = x
+    return pb.cond(x > 0, lambda: np.sum(w @ v) + v[0], lambda: x)
+
+
+def _take_branch_beside_other_use(x: Any) -> Any:
+    y = np.sqrt(x + 1)
+    z = np.sqrt(y - 1)
+    return y + pb.cond(x > 0, lambda a, b: a * b, lambda a, b: b, z, x)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        _take_branch, _take_inner_branch, _take_two_branches, _take_branch_in_scan, _take_no_steps,
+        _take_branch_of_matrix, _take_branch_beside_other_use,
+    ],
+)  # fmt: skip
+def test_value_used_only_by_branches_not_taken_leaves_no_nan(f: Any) -> None:
+    whole = lambda x: x * x + f(x)
+    pull = lambda x: pb.vjp(whole, x)[1](2.0)[0]
+    for x in (0.0, 0.7, 1.5):
+        for g in (pb.grad(whole), pb.grad(pb.grad(whole)), lambda x: pb.jvp(pb.grad(whole), [x], [1.0])[1], pull):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                expected = g(x)
+            assert np.isfinite(expected)
+            np.testing.assert_allclose(pb.compile(g)(x), expected, rtol=1e-12)
+    every = np.array([0.0, 0.7, 1.5])
+    expected = np.array([pb.grad(whole)(x) for x in every])
+    np.testing.assert_allclose(pb.compile(pb.vmap(pb.grad(whole)))(every), expected, rtol=1e-12)
+    with pb.strong_zero():
+        np.testing.assert_allclose(pb.compile(pb.grad(whole))(0.0), expected[0], rtol=1e-12)
+
+
+def test_fori_loop_of_no_steps_does_not_run_its_body() -> None:
+    def fail(i: Any, c: Any) -> Any:
+        raise AssertionError
+
+    assert pb.fori_loop(3, 3, fail, 2.0) == 2.0

@@ -21,6 +21,7 @@ from pullback.core.tape import copy_node
 from pullback.core.tensor import ARRAYS, all_values
 from pullback.numerics.adjoints import select, spread
 from pullback.transforms.forward import Dual, split_dual
+from pullback.transforms.gates import open_gate
 from pullback.transforms.linearity import is_linear
 
 if TYPE_CHECKING:
@@ -46,11 +47,8 @@ def compute_strong_cotangents(r: Any, step: Any) -> list[Any]:
     """
     ds = step.cotangents(r)
     if step.is_custom:
-        return (
-            _strengthen_custom(r.y, [r.g] if step is ONE else r.g)
-            if not all(d is None or is_finite(d) for d in ds)
-            else ds
-        )
+        is_known = all(d is None or is_finite(d) for d in ds)
+        return ds if is_known else _strengthen_custom(r.y, [r.g] if step is ONE else r.g)
     if step.op is None:
         return list(ds)
     params = _name_params(step.op, r.y)
@@ -71,15 +69,18 @@ def _strengthen_custom(back: Callable[..., Any], gs: list[Any]) -> list[Any]:
     that is not linear, such as one that clips, are returned unchanged.
     """
 
+    def pull(gs: list[Any]) -> list[Any]:
+        return [open_gate(d) for d in back(gs)]
+
     def rule(some: list[Any]) -> Any:
         source = iter(some)
-        return back([g if g is None else next(source) for g in gs])
+        return pull([g if g is None else next(source) for g in gs])
 
     if is_linear(rule, [g for g in gs if g is not None]) is False:
-        return list(back(gs))
+        return pull(gs)
     number = new_level()
     duals = [g if g is None else Dual(number, np.ones_like(g), unwrap_constant(g)) for g in gs]
-    moved = [d if d is None else split_dual(d, number) for d in back(duals)]
+    moved = [d if d is None else split_dual(d, number) for d in pull(duals)]
     return [d if d is None else np.zeros_like(d[0]) if d[1] is None else unwrap_constant(d[1]) for d in moved]
 
 

@@ -94,6 +94,9 @@ SHARES: dict[str, Function] = {
 }  # fmt: skip
 
 
+NO_SHARES = ("lower", "higher", "nearest")  # methods that return elements
+
+
 def _quantiles(name: str, most: int, skips_nan: bool = False) -> Function:
     def quantile(a: Value, q: TensorLike, /, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
         a, q = align_operands((a, q))
@@ -107,7 +110,7 @@ def _median(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
     x = _line_up("np.median", a, axis)
     values, n = strip(x), x.shape[-1]
     middle = range((n - 1) // 2, n // 2 + 1)
-    missing = np.isnan(values).any(axis=-1) if x.dtype.kind == "f" else None
+    missing = np.isnan(values).any(axis=-1) if x.dtype.kind in "fc" else None
     if type(values) is not np.ndarray:
         z = np.mean(np.sort(x, axis=-1)[..., middle.start : middle.stop], axis=-1)
     elif x.ndim == 1:
@@ -140,6 +143,8 @@ def _interpolate_sorted(
 ) -> Any:
     """Interpolate linearly between the two sorted elements around the position of the quantile ``q``."""
     _check_quantile(name, q, most, method)
+    if a.dtype.kind == "c":
+        raise ArgumentError(f"{name}: a must be real, got {a.dtype}; complex numbers have no order.")
     gone = resolve_axes(a.ndim, axis, name)
     x = as_tensor(np.sort(_line_up(name, a, axis), axis=-1))  # NaN is sorted to the end
     shape = x.shape[:-1]
@@ -155,7 +160,7 @@ def _interpolate_sorted(
         at = _locate(q / most, n, method)
         low = np.clip(np.floor(strip(at)), 0, n - 1).astype(int)
         y = x[..., low]
-        z = y + (x[..., np.minimum(low + 1, n - 1)] - y) * np.astype(at - low, wide)
+        z = _move_between(y, x[..., np.minimum(low + 1, n - 1)], np.astype(at - low, wide), method)
         missing = None if missing is None else np.any(missing, axis=-1)
         missing = missing if missing is None else np.expand_dims(missing, tuple(range(len(shape), len(shape) + rank)))
     if missing is not None:
@@ -198,7 +203,15 @@ def _interpolate_each(x: Value, q: Value, n: Any, method: str, wide: np.dtype[An
     at = _locate(q, n, method)
     low = np.clip(np.floor(strip(at)), 0, n - 1).astype(int)
     y = np.take_along_axis(x, low, -1)
-    return y + (np.take_along_axis(x, np.minimum(low + 1, n - 1), -1) - y) * np.astype(at - low, wide)
+    return _move_between(y, np.take_along_axis(x, np.minimum(low + 1, n - 1), -1), np.astype(at - low, wide), method)
+
+
+def _move_between(low: Value, high: Value, share: Value, method: str) -> Any:
+    """Return what is a share of the way from one element to the next; by NumPy's formula, which infinities show."""
+    if method in NO_SHARES:
+        return low
+    gap = high - low
+    return np.where(strip(share) < 0.5, low + gap * share, high - gap * (1 - share))
 
 
 def _cov(m: Value, y: Value | None = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
@@ -357,7 +370,10 @@ def _nanmean(a: Value, /, axis: int | None = None, keepdims: bool = False) -> An
 def _nanvar(
     a: Value, /, axis: int | None = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None
 ) -> Any:
-    x = _fill_nan(a - _nanmean(a, axis, True), 0)
+    if a.dtype.kind not in "fc":
+        return np.var(a, axis=axis, ddof=resolve_ddof(ddof, correction), keepdims=keepdims)
+    x = a - _nanmean(a, axis, True)
+    x = np.where(np.isnan(strip(a)), np.asarray(0, x.dtype), x)
     n = np.real(_present(a, axis, keepdims)) - resolve_ddof(ddof, correction)
     squares = np.real(x * np.conjugate(x)) if x.dtype.kind == "c" else x * x
     return np.sum(squares, axis=axis, keepdims=keepdims) / np.where(n > 0, n, np.asarray(np.nan, n.dtype))

@@ -125,7 +125,9 @@ def fori_loop(lo: Any, hi: Any, body: Callable[..., Any], carry: Tree, max_steps
         return _count_up(_as_leaf(lo).astype(np.int64), _as_leaf(hi), body, carry, most)
     first = int(lo)
     end = int(hi) if most is None else min(int(hi), first + most)
-    numbers = np.arange(first, max(first, end))
+    if end <= first:
+        return tree.map_leaves(_as_operand, carry, whole=tree.is_number_list)
+    numbers = np.arange(first, end)
     return _scan("fori_loop", lambda state, i: (body(i, state), None), carry, numbers)[0]
 
 

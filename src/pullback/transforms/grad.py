@@ -20,6 +20,7 @@ from pullback.core.tensor import RAW, Tensor
 from pullback.core.variable import as_symbol
 from pullback.errors import ArgumentError, DataError, GradientError, UnconnectedError
 from pullback.transforms.argnums import Call, Cotangent, Derivative, signature_of
+from pullback.transforms.gates import open_gate
 from pullback.transforms.leaf_names import list_names, list_parameter_names, name_input
 from pullback.transforms.session import run_session
 
@@ -298,6 +299,7 @@ def gradient_dtype(x: Any, results: Sequence[Any]) -> Any:
 
 def _make_own(d: Value, wanted: np.dtype[Any]) -> Any:
     """Return a cotangent as an array of its own, in the dtype of the gradient."""
+    d = open_gate(d)
     if d.dtype != wanted:
         return d.astype(wanted)
     return d.copy() if type(d) is ndarray else d  # it may be a view, or the caller's dy itself

@@ -20,6 +20,7 @@ from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, constant, cop
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, list_leaves_on
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
+from pullback.transforms.gates import open_gate
 from pullback.transforms.grad import UNREACHED, cut_text, explain_missing_direction
 from pullback.transforms.recording import unwatch
 
@@ -199,7 +200,7 @@ class Walk:
         """
         if d is None:
             return None
-        value = d.value if self.tape.holds(d) else unwrap_constant(d)
+        value = d.value if self.tape.holds(d) else unwrap_constant(open_gate(d))
         return place(value, self.tape.meta_of(value), UNKNOWN, _list_operands(r), None)
 
 

@@ -22,6 +22,7 @@ from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 from pullback.transforms.argnums import Call, call_by_all
 from pullback.transforms.custom_op import make_zero_gradient, set_transposing
+from pullback.transforms.gates import open_gate
 from pullback.transforms.grad import as_leaf, copy_if_shared, detach_aux, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, check_alike, finish_derivative, pair_leaves
 from pullback.transforms.session import open_recording, pull_again
@@ -49,6 +50,10 @@ class Record:
 
     def back(self, cotangents: Sequence[Any]) -> list[Any]:
         """Return the cotangent of each input, None for one that is not reached; a cotangent that is None is zero."""
+        return [open_gate(d) for d in self.pull(cotangents)]
+
+    def pull(self, cotangents: Sequence[Any]) -> list[Any]:
+        """Return the cotangent of each input, which may be a gate."""
         check_captured(self.captured)
         seeds = zip(self.results, cotangents, strict=True)
         with self.lock:

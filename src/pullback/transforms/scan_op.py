@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from pullback.core.tensor import BY_KERNEL
+from pullback.transforms.gates import Gate, pull_gates
 from pullback.transforms.split_loop import SplitLoop
 from pullback.transforms.structured import (
     Joint,
-    StructuredOp,
     get_array,
     is_float,
     make_zeros,
     record_batch,
     record_jvp,
 )
+from pullback.transforms.structured_op import StructuredOp
 
 # Elementwise kernels whose results are computed again in the backward pass rather than stored.
 CHEAP = frozenset({
@@ -133,7 +135,7 @@ class ScanOp(StructuredOp):
         given[: self.carry] = self._split(moving)[1]
         if not any(given):
             return self.apply(values), lambda gs: [None] * len(values)
-        joint = Joint(self.body, moving, given, self.constants)
+        joint = Joint(self.body, moving, given, self.constants, self.carry)
         stored = choose_stored(joint, self.constants, self.carry, self.recompute)
         forward = joint.whole.select(joint.inputs, [*joint.values, *map(joint.whole.refer, stored)])
         zs = self.replace(forward, self.constants, self.carry).apply(values)
@@ -144,7 +146,7 @@ class ScanOp(StructuredOp):
         known.update(zip(joint.inputs[:first], constants, strict=True))
         known.update(zip(joint.inputs[second:], xs, strict=True))
         states = [i for i in range(first, second) if moving[i]]
-        return zs[:count], lambda gs: self._pull(joint, states, known, gs)
+        return zs[:count], partial(pull_gates, lambda gs: self._pull(joint, states, known, gs))
 
     def _pull(self, joint: Joint, states: list[int], known: dict[int, Any], gs: Sequence[Any]) -> list[Any]:
         """Run the backward pass: a loop in the other direction over the backward pass of a step.
@@ -153,20 +155,24 @@ class ScanOp(StructuredOp):
         """
         whole, likes, first = joint.whole, joint.whole.likes, self.constants
         rows = [i for i in joint.pulled if i >= first + self.carry]
-        targets = [*states, *joint.sums, *rows]
-        outputs = [joint.pulled[i] if i in joint.pulled else make_zeros(likes[joint.inputs[i]]) for i in targets]
-        step = whole.select([*known, *joint.cotangents.values(), *joint.sums.values()], outputs)
+        targets = [*states, *joint.sums]
+        pulled = [joint.pulled[i] if i in joint.pulled else make_zeros(likes[joint.inputs[i]]) for i in targets]
+        outputs = [*pulled, *(joint.taken[i] for i in joint.seen), *(joint.pulled[i] for i in rows)]
+        sums = [*joint.sums.values(), *joint.seen.values()]
+        step = whole.select([*known, *joint.cotangents.values(), *sums], outputs)
         step, known = self._bind_cotangents(step, joint, known, gs)
         used = step.list_used()
         fixed = [i for i in joint.inputs[:first] if i in used]
         each = [i for i in known if i in used and i not in fixed]
         carried = {joint.cotangents[i - first]: gs[i - first] for i in states}
-        carried.update(dict.fromkeys(joint.sums.values()))
+        carried.update(dict.fromkeys(sums))
         step.inputs = [*fixed, *carried, *each]
+        carried.update(dict.fromkeys(joint.seen.values(), np.bool_(False)))
         begin = [make_zeros(likes[n]) if g is None else g for n, g in carried.items()]
         op = ScanOp(step, len(fixed), len(begin), self.length, not self.reverse, self.recompute)
         made = op.apply([*(known[i] for i in fixed), *begin, *(known[i] for i in each)])
-        ds = dict(zip(targets, made, strict=True))
+        ds = dict(zip([*targets, *(-1 - i for i in joint.seen), *rows], made, strict=True))
+        ds.update({i: Gate(ds[i], ds[-1 - i]) for i in joint.seen})
         return [ds.get(i) for i in range(len(joint.inputs))]
 
     def _bind_cotangents(
@@ -208,15 +214,14 @@ def choose_stored(joint: Joint, constants: int, carry: int, recompute: bool) -> 
     """
     whole = joint.whole
     free = {*joint.inputs[:constants], *joint.inputs[constants + carry :]}
-    late = {*joint.cotangents.values(), *joint.sums.values()}  # values that depend on cotangents
+    late = {*joint.cotangents.values(), *joint.sums.values(), *joint.seen.values()}  # values that depend on cotangents
     for e in whole.equations:
         if not late.isdisjoint(whole.list_refs(e.args)):
             late.update(e.results)
-    backward = whole.select(
-        [*joint.inputs, *late.difference(*(e.results for e in whole.equations))], [*joint.pulled.values()]
-    )
+    results = [*joint.pulled.values(), *(joint.taken[i] for i in joint.seen)]
+    backward = whole.select([*joint.inputs, *late.difference(*(e.results for e in whole.equations))], results)
     needed = {a for e in backward.equations if e.results[0] in late for a in whole.list_refs(e.args)}
-    needed |= {*whole.list_refs(joint.pulled.values())}
+    needed |= {*whole.list_refs(results)}
     needed -= late | free
     for e in reversed(whole.equations):
         if needed.isdisjoint(e.results) or not (recompute or _is_cheap(e, whole, needed, free)):

@@ -17,6 +17,7 @@ from pullback.core.memory import node_of
 from pullback.core.tape import TAPED, Tape, add_cotangent, walk_again
 from pullback.core.tensor import Tensor
 from pullback.core.variable import is_watched, watch_below
+from pullback.transforms.gates import open_gate
 from pullback.transforms.recording import Recording
 
 T = TypeVar("T")
@@ -73,7 +74,7 @@ def pull(tape: Tape, results: list[Any], cotangents: Sequence[Any], leaves: Sequ
     _seed(tape, results, cotangents)
     results.clear()
     tape.walk()
-    return [node_of(t).g if type(t) in TAPED else None for t in leaves]
+    return [open_gate(node_of(t).g) if type(t) in TAPED else None for t in leaves]
 
 
 def _seed(tape: Tape, results: Sequence[Any], cotangents: Sequence[Any]) -> None:

@@ -12,77 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import hooks
-from pullback.core.bundle import place_all
 from pullback.core.convert import float_of, unwrap_constant
-from pullback.core.interpreter import level_of, new_level
-from pullback.core.memory import node_of
-from pullback.core.tape import Tape
+from pullback.core.interpreter import new_level
 from pullback.core.tensor import Tensor
 from pullback.transforms.batch import Batched, take_out
 from pullback.transforms.forward import Dual, split_dual
+from pullback.transforms.gates import Gate, open_gate
 from pullback.transforms.linear import Record
 from pullback.transforms.modifiers import stop_gradient
 from pullback.transforms.session import open_recording
-
-
-class StructuredOp:
-    """An op with bodies."""
-
-    custom = True
-    is_structured = True
-    makes_views = False
-    chooses = False
-    name = ""
-
-    def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        """Perform the op on operands of any level; the results are of the highest."""
-        args = hooks.capture_operands([unwrap_constant(a) for a in args])
-        top: Any = max(args, key=level_of, default=None)
-        if not level_of(top):
-            return self.run(args)
-        results: tuple[Any, ...] = top.interpret(self, tuple(args), {})
-        return results
-
-    def call(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
-        return self.apply(args)
-
-    def run(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        """Perform the op on plain arrays."""
-        raise NotImplementedError
-
-    def infer(self) -> list[tuple[Any, Any]]:
-        """Return shape and dtype of each result."""
-        raise NotImplementedError
-
-    def lower(self, trace: Any, args: Sequence[Any]) -> tuple[Any, ...]:
-        """Add the op to a program."""
-        raise NotImplementedError
-
-    def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return results and their tangents, None for those that are zero."""
-        raise NotImplementedError
-
-    def batch(self, arrays: Sequence[Any], on: Sequence[bool], size: int) -> tuple[Sequence[Any], Sequence[bool]]:
-        """Return the results for all examples, and for each whether it differs between examples."""
-        raise NotImplementedError
-
-    def record(self, tape: Tape, args: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
-        """Perform the op one level down, and put its node on the tape."""
-        values = [unwrap_constant(v) for v in values]
-        if not tape.level:
-            return self.apply(values)
-        live = [tape.holds(a) for a in args]
-        nodes = [node_of(a) if on else None for a, on in zip(args, live, strict=True)]
-        zs, back = self.differentiate(values, live)
-        return place_all(tape, zs, nodes, back)
-
-    def differentiate(self, values: Sequence[Any], live: Sequence[bool]) -> tuple[Sequence[Any], Any]:
-        """Return the results, and the function from their cotangents to those of the operands."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return f"<op {self.name}>"
 
 
 def is_float(like: Any) -> bool:
@@ -137,10 +75,14 @@ def record_batch(body: Any, on: Sequence[bool], wanted: Sequence[bool], size: in
 class Joint:
     """A body and its backward pass, recorded as one body, with the numbers of its values.
 
-    The cotangents of the first ``summed`` inputs are added to sums, which are inputs of the joint body.
+    The cotangents of the first ``summed`` inputs are added to sums, which are inputs of the joint body.  A cotangent of
+    these, or of the ``carried`` ones after them, that may not be there comes with a bool; for a sum it says whether any
+    part is there.
     """
 
-    def __init__(self, body: Any, moving: Sequence[bool], given: Sequence[bool], summed: int = 0) -> None:
+    def __init__(
+        self, body: Any, moving: Sequence[bool], given: Sequence[bool], summed: int = 0, carried: int = 0
+    ) -> None:
         """Run the body and its backward pass; ``given``: which outputs have cotangents."""
         with body.open_trace() as trace:
             xs = [trace.add_input(*like) for like in body.input_likes]
@@ -153,22 +95,27 @@ class Joint:
                 record = Record(tape, run, [x for x, on in zip(xs, moving, strict=True) if on])
             zs = record.values
             gs = [trace.add_input(z.shape, float_of(z.dtype)) if on else None for z, on in zip(zs, given, strict=True)]
-            found = iter(record.back(gs))
+            found = iter(record.pull(gs))
             ds = [next(found) if on else None for on in moving]
-            ds = [None if d is None else _fit(_make_dense(d), x) for d, x in zip(ds, xs, strict=True)]
+            taken = {i: d.taken for i, d in enumerate(ds) if isinstance(d, Gate)}
+            ds = [None if d is None else _fit(_make_dense(open_gate(d)), x) for d, x in zip(ds, xs, strict=True)]
             sums = [
                 trace.add_input(x.shape, d.dtype) if i < summed and d is not None else None
                 for i, (x, d) in enumerate(zip(xs, ds, strict=True))
             ]
             ds = [d if total is None else total + d for d, total in zip(ds, sums, strict=True)]
-            self.whole = close(trace, [*zs, *(d for d in ds if d is not None)])
+            seen = {i: trace.add_input((), np.bool_) for i in taken if i < summed + carried}
+            taken |= {i: np.logical_or(before, taken[i]) for i, before in seen.items() if i < summed}
+            self.whole = close(trace, [*zs, *(d for d in ds if d is not None), *taken.values()])
         numbers = iter(self.whole.inputs)
         self.inputs: list[int] = [next(numbers) for _ in xs]
         self.cotangents = {i: next(numbers) for i, g in enumerate(gs) if g is not None}  # by output
         self.sums = {i: next(numbers) for i, total in enumerate(sums) if total is not None}  # by input
+        self.seen = {i: next(numbers) for i in seen}  # by input: what ``taken`` was in the step before
         self.values = self.whole.outputs[: len(zs)]
         pulled = iter(self.whole.outputs[len(zs) :])
         self.pulled = {i: next(pulled) for i, d in enumerate(ds) if d is not None}  # by input
+        self.taken = {i: next(pulled) for i in taken}  # whether a cotangent is there, for those that may not be
 
 
 def close(trace: Any, outputs: Sequence[Any]) -> Any:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pullback.core.interpreter import new_level
 from pullback.transforms.batch import Batched, take_out
+from pullback.transforms.gates import Gate, pull_gates
 from pullback.transforms.structured import (
     Joint,
-    StructuredOp,
     align_examples,
     get_array,
     hold_back_gradient,
@@ -20,6 +21,7 @@ from pullback.transforms.structured import (
     record_batch,
     record_jvp,
 )
+from pullback.transforms.structured_op import StructuredOp
 
 
 class SwitchOp(StructuredOp):
@@ -89,10 +91,12 @@ class SwitchOp(StructuredOp):
             return self.apply(values), lambda gs: [None] * len(values)
         joints = [Joint(b, moving, given) for b in self.branches]
         targets = [i for i in range(len(moving)) if any(i in joint.pulled for joint in joints)]
+        gated = [i for i in targets if any(i not in joint.pulled or i in joint.taken for joint in joints)]
         back = [
             joint.whole.select(
                 [*joint.inputs, *joint.cotangents.values()],
-                [joint.pulled[i] if i in joint.pulled else make_zeros(likes[i]) for i in targets],
+                [joint.pulled[i] if i in joint.pulled else make_zeros(likes[i]) for i in targets]
+                + [joint.taken.get(i, np.bool_(i in joint.pulled)) for i in gated],
             )
             for joint in joints
         ]
@@ -100,9 +104,11 @@ class SwitchOp(StructuredOp):
         def pull(gs: Sequence[Any]) -> list[Any]:
             shapes = self.branches[0].output_likes
             dys = [make_zeros(like) if g is None else g for g, like, on in zip(gs, shapes, given, strict=True) if on]
+            made = SwitchOp(back).apply([*values, *dys])
+            taken = dict(zip(gated, made[len(targets) :], strict=True))
             ds: list[Any] = [None] * len(values)
-            for i, d in zip(targets, SwitchOp(back).apply([*values, *dys]), strict=True):
-                ds[i + 1] = d
+            for i, d in zip(targets, made, strict=False):
+                ds[i + 1] = Gate(d, taken[i]) if i in taken else d
             return ds
 
-        return self.apply(values), pull
+        return self.apply(values), partial(pull_gates, pull)

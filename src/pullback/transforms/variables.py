@@ -15,6 +15,7 @@ from pullback.core.tape import Tape, constant
 from pullback.core.tensor import RAW, Tensor
 from pullback.core.variable import Variable, Watcher, get_trace, index_by_name, watch_variables
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
+from pullback.transforms.gates import open_gate
 from pullback.transforms.grad import (
     NO_RETURN,
     TENSOR,
@@ -186,7 +187,7 @@ def finish_cotangent(g: object) -> Any:
     Rows become a ``RowSparse``, or a dense array where a transform follows their values.
     """
     if type(g) is not RowSum:
-        return g
+        return open_gate(g)
     rows = g.total()
     if rows is None:
         return None

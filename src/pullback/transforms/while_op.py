@@ -9,9 +9,9 @@ import numpy as np
 
 from pullback.core.convert import float_of
 from pullback.errors import GradientError
+from pullback.transforms.gates import Gate, open_gate
 from pullback.transforms.scan_op import ScanOp, arrange_extra, reach_carry
 from pullback.transforms.structured import (
-    StructuredOp,
     align_examples,
     close,
     get_array,
@@ -21,6 +21,7 @@ from pullback.transforms.structured import (
     record_batch,
     record_jvp,
 )
+from pullback.transforms.structured_op import StructuredOp
 from pullback.transforms.switch_op import SwitchOp
 
 
@@ -97,7 +98,15 @@ class WhileOp(StructuredOp):
             stay = self.body.select(self.body.inputs, [self.body.refer(i) for i in self.body.inputs[self.constants :]])
             step = close(trace, SwitchOp([stay, self.body]).apply([go_on, *xs]))
         loop = ScanOp(step, self.constants, len(values) - self.constants, self.max_steps)
-        return loop.differentiate(values, live)
+        zs, back = loop.differentiate(values, live)
+        begins = self.condition(values)[0]  # a loop of no steps uses no constant, and a carry only as its result
+
+        def pull(gs: Sequence[Any]) -> list[Any]:
+            used = [False] * self.constants + [g is not None for g in gs]
+            ds = zip(back(gs), used, strict=True)
+            return [d if d is None or on else Gate(open_gate(d), begins) for d, on in ds]
+
+        return zs, pull
 
 
 def _take_more(body: Any, likes: Sequence[Any], order: Sequence[int]) -> Any:
