@@ -227,3 +227,12 @@ def test_activations_large_arrays():
         np.testing.assert_allclose(value[:2], part.value, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(grad[:2], part.grad, rtol=1e-4, atol=1e-6)
         assert value.dtype == grad.dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_slope_of_gelu_at_infinity(dtype: type) -> None:
+    slope = pb.grad(lambda x: np.sum(pb.gelu(x)))
+    x = np.array([np.inf, -np.inf, 1e30, -1e30, 0], dtype)
+    with np.errstate(invalid="ignore"):
+        for f in (slope, pb.compile(slope), pb.vmap(pb.grad(pb.gelu))):
+            np.testing.assert_array_equal(f(x), [1, 0, 1, 0, 0.5])

@@ -705,3 +705,51 @@ def test_fori_loop_of_no_steps_does_not_run_its_body() -> None:
         raise AssertionError
 
     assert pb.fori_loop(3, 3, fail, 2.0) == 2.0
+
+
+def _write_from_step(x: Any, z: Any, u: Any) -> Any:
+    z[0] = z[0] + x[1]
+    return z * u
+
+
+def _add_from_step(x: Any, z: Any, u: Any) -> Any:
+    z += u
+    return z * u
+
+
+def _write_view_from_step(x: Any, z: Any, u: Any) -> Any:
+    part = z[1:]
+    part[0] = u[0]
+    return z * u
+
+
+@pytest.mark.parametrize("step", [_write_from_step, _add_from_step, _write_view_from_step])
+def test_compiled_step_that_writes_to_value_from_outside_is_refused(step: Any) -> None:
+    def f(x: Any) -> Any:
+        z = x * 1.0
+        return np.sum(pb.map(lambda u: step(x, z, u), np.stack([x, x * 2])))
+
+    for g in (f, pb.grad(f), pb.vmap(lambda x: f(np.stack([x, x])))):
+        g(np.ones(3))
+        with pytest.raises(ArgumentError, match="was made outside of the branch, or of the step of a loop"):
+            pb.compile(g)(np.ones(3))
+
+
+def test_compiled_branch_that_writes_through_view_of_value_from_outside_is_refused() -> None:
+    def f(x: Any) -> Any:
+        z = x * 1.0
+        return pb.cond(x[0] > 0, lambda: _write_view_from_step(x, z, x), lambda: z)
+
+    with pytest.raises(ArgumentError, match="was made outside of the branch, or of the step of a loop"):
+        pb.compile(f)(np.ones(3))
+
+
+def test_compiled_loop_computes_what_no_step_changes_before_it() -> None:
+    def f(w: Any, xs: Any) -> Any:
+        return np.sum(pb.scan(lambda c, x: (np.tanh(c * np.exp(w) + x), None), w, xs)[0])
+
+    w, xs = np.linspace(-1, 1, 5), np.ones((7, 5))
+    program = pb.compile(f).lower(w, xs)
+    loop = next(n for n in program.stages.simplified if n.name == "loop")
+    assert "exp" not in str(loop.data.body)
+    np.testing.assert_allclose(pb.compile(pb.grad(f, argnums=0))(w, xs), pb.grad(f, argnums=0)(w, xs), rtol=1e-12)

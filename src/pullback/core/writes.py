@@ -25,6 +25,7 @@ from weakref import ref
 import numpy as np
 from numpy import ndarray
 
+from pullback.core import hooks
 from pullback.core.memory import Large, node_of
 from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, make_writing
 from pullback.core.tensor import LATER, PLAIN, Tensor, Wrapped
@@ -375,6 +376,8 @@ HELD = "is the value of a variable, which is changed as a whole: use assign, ass
 
 def check_writable(x: Tensor, what: str) -> None:
     """Raise an error if a tensor that is no view must not be written to."""
+    if hooks.blocks and (observer := hooks.find("check_write")) is not None:
+        observer.check_write(x, what)
     links = getattr(x, "links", None)
     reason = links.frozen if links is not None else ""
     if not reason and type(x) in TAPED and node_of(x).x is None and x.level:

@@ -16,8 +16,8 @@ from pullback.core.convert import join_array, unwrap_constant
 from pullback.core.lowering import scalar
 from pullback.core.memory import unwrap_scratch
 from pullback.core.op import method, op
-from pullback.core.tape import TAPED, as_tensor
-from pullback.core.tensor import ARRAYS, RAW
+from pullback.core.tape import as_tensor
+from pullback.core.tensor import ARRAYS
 from pullback.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def gelu(x: TensorLike, approximate: bool = False) -> Any:
     x = check_numbers("gelu", "x", join_array(x) if isinstance(x, ARRAYS) else as_tensor(unwrap_constant(x, "gelu")))
     if isinstance(approximate, str):  # 'none' would count as true
         raise ArgumentError(f"gelu: approximate must be True (PyTorch's 'tanh') or False, got {approximate!r}.")
-    if not approximate and x.dtype.kind == "f" and (isinstance(x, RAW) or (type(x) in TAPED and x.meta.raw)):
+    if not approximate and x.dtype.kind == "f":
         return exact_gelu(x)
     half = x * 0.5
     if approximate:

@@ -445,24 +445,29 @@ def _record_steps(program: Any, step: Callable[..., Any], carry: Tree, xs: Tree 
 
     while True:
         given = [*leaves, *tree.leaves(rows)]
-        body, captured, draws = _record(program, run, [carry, rows], given)
+        body, captured, draws = _record(program, run, [carry, rows], given, True, repeats=True)
         if draws:
             return None
         dtypes = [like.dtype for like in body.output_likes[: len(leaves)]]
         if all(_get_kind(x) == (dtype, None) for x, dtype in zip(leaves, dtypes, strict=True)):
-            return body, captured, leaves, found[1]
+            return *body.compute_constants(captured), leaves, found[1]
         # Python numbers in the carry get the dtype that they have after a step.
         leaves = [_cast_number(x, dtype) for x, dtype in zip(leaves, dtypes, strict=True)]
 
 
 def _record(
-    program: Any, f: Callable[..., Any], args: list[Any], leaves: Sequence[Any], takes_all: bool = False
+    program: Any,
+    f: Callable[..., Any],
+    args: list[Any],
+    leaves: Sequence[Any],
+    takes_all: bool = False,
+    repeats: bool = False,
 ) -> tuple[Any, dict[Any, Any], bool]:
     """Return the body that runs ``f`` on arguments like these, what it captured, and whether it draws numbers.
 
     ``leaves`` are those of the arguments.
     """
-    with program.open_body(takes_all) as trace:
+    with program.open_body(takes_all, repeats) as trace:
         given = [trace.add_input(np.shape(x), *_get_kind(x)) for x in leaves]
         outputs = [_as_leaf(z) for z in f(*tree.replace_leaves(args, given))]
         body, captured = trace.close(outputs)

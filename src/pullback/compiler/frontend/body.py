@@ -23,9 +23,14 @@ from pullback.core.op import perform_observed
 from pullback.core.tensor import Tensor, call_unfollowed, strip
 from pullback.core.variable import Variable
 from pullback.core.writes import INPUT, freeze, make_alias
-from pullback.errors import CapturedError, VariableError
+from pullback.errors import ArgumentError, CapturedError, VariableError
 
 __all__ = ["Body", "BodyTrace", "Equation", "ProgramTrace", "Ref"]
+
+CAPTURED = (
+    "was made outside of the branch, or of the step of a loop, which is traced once: nothing else would see what it "
+    "writes. Make it a part of the carry, or copy it first: x = x.copy()."
+)
 
 
 class Ref(NamedTuple):
@@ -119,6 +124,21 @@ class Body:
         used = {a.number for e in self.equations for a in e.args if type(a) is Ref}
         return used | {o.number for o in self.outputs if type(o) is Ref}
 
+    def compute_constants(self, captured: dict[Any, Tensor]) -> tuple[Body, dict[Any, Tensor]]:
+        """Return the body without what depends on captured values only, which is computed here and captured instead."""
+        env: dict[int, Any] = dict(zip(self.inputs, captured.values(), strict=False))
+        keys, kept = dict(zip(self.inputs, captured, strict=False)), []
+        for e in self.equations:
+            if not all(type(a) is not Ref or a.number in env for a in e.args):
+                kept.append(e)
+                continue
+            z = e.run(hooks.capture_operands([env[a.number] if type(a) is Ref else a for a in e.args]))
+            env.update(zip(e.results, z if type(z) is tuple else (z,), strict=True))
+        made = Body(self.inputs[len(captured) :], kept, self.outputs, self.likes, self.open_trace)
+        used = [number for number in env if number in made.list_used()]
+        made.inputs = [*used, *made.inputs]
+        return made, {keys.get(number, number): env[number] for number in used}
+
     def take_captured(self, own: dict[Any, Tensor], every: dict[Any, Tensor]) -> Body:
         """Return the body with the values that it and other bodies captured (``every``) as its first inputs."""
         numbers = dict(zip(own, self.inputs, strict=False))
@@ -156,12 +176,13 @@ class ProgramTrace(Trace):
         self.bodies: list[BodyTrace] = []  # those that are being recorded, the innermost last
         self.supplies: list[Supply] = []
 
-    def open_body(self, takes_all: bool = False) -> BodyTrace:
+    def open_body(self, takes_all: bool = False, repeats: bool = False) -> BodyTrace:
         """Return a trace for the body of a loop or a branch in this program.
 
-        With ``takes_all``, ops on captured values only are recorded too; otherwise they are performed before the loop.
+        With ``takes_all``, ops on captured values only are recorded too; otherwise they are performed before the body.
+        ``repeats``: it is the step of a loop, and so must not write to what was made outside.
         """
-        return BodyTrace(self, takes_all)
+        return BodyTrace(self, takes_all, repeats)
 
     def every_time(self) -> Symbol:
         return self.bodies[-1].every_time() if self.bodies else self.turn
@@ -210,11 +231,22 @@ class Taking(hooks.Observer):
         return perform_observed(op, self.capture(args), params, Taking)
 
 
+class TakingStep(Taking):
+    """The same for the step of a loop: refuses writes that the next step would see in Python, but not here."""
+
+    events = Taking.events | {"check_write"}
+
+    def check_write(self, x: Tensor, what: str) -> None:
+        """Raise an error if a tensor was made outside of the step."""
+        if 0 < level_of(x) < self.trace.level:
+            raise ArgumentError(f"{what}: this tensor of shape {x.shape} {CAPTURED}")
+
+
 class BodyTrace(Trace):
     """A function being recorded as a body."""
 
-    def __init__(self, program: ProgramTrace, takes_all: bool = False) -> None:
-        self.takes_all = takes_all
+    def __init__(self, program: ProgramTrace, takes_all: bool = False, repeats: bool = False) -> None:
+        self.takes_all, self.repeats = takes_all, repeats
         self.program = program  # the trace of the program that the body is part of
         self.equations: list[Equation] = []
         self.likes: dict[int, Like] = {}
@@ -230,7 +262,7 @@ class BodyTrace(Trace):
     def __enter__(self) -> BodyTrace:
         self.program.bodies.append(self)
         if self.takes_all:
-            self.observed = hooks.observe(Taking(self))
+            self.observed = hooks.observe(TakingStep(self) if self.repeats else Taking(self))
             self.observed.__enter__()
         return self
 
@@ -278,7 +310,7 @@ class BodyTrace(Trace):
         key = (id(a.traced_by), a.node.number, a.weak) if isinstance(a, Symbol) else (id(a), id(a.value))
         if key not in self.captured:
             weak = a.weak if isinstance(a, Symbol) else None
-            self.captured[key] = make_alias(a), self._add_input(a.shape, a.dtype, weak)
+            self.captured[key] = make_alias(a), freeze(self._add_input(a.shape, a.dtype, weak), CAPTURED)
             self.seen.append(a)
         return self.captured[key][1]
 
