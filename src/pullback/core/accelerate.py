@@ -23,11 +23,6 @@ from pullback.core.tensor import BY_KERNEL, RAW
 from pullback.numerics import small_arrays
 from pullback.settings import is_enabled
 
-__all__ = [
-    "MAX_NUMPY_ELEMENTS", "compile_nothing", "find_function", "run_compiled_if", "run_elements", "run_function",
-    "run_pairs",
-]  # fmt: skip
-
 Program = Callable[..., Any]
 
 

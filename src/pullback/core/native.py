@@ -16,8 +16,6 @@ from typing import Any
 
 from pullback.settings import is_enabled
 
-__all__ = ["count_nodes", "give_nothing", "machine", "start", "stop"]
-
 NODES_TO_LOAD = 1000  # nodes in backward passes until machine code is looked up in the disk cache
 NODES_TO_COMPILE = 10000  # the same until it is compiled
 

@@ -26,8 +26,6 @@ from pullback.core.accelerate import Elements
 if TYPE_CHECKING:
     from pullback.core.op import Op
 
-__all__ = ["compile_function"]
-
 PART_ELEMENTS = 16384  # elements that a thread takes at a time
 VECTOR_BYTES = 64  # at least; several registers where these are shorter, so that their latencies overlap
 COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"

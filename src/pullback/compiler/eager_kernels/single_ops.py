@@ -12,8 +12,6 @@ from pullback.compiler.runtime.llvm import InvalidCodeError, TranslatorError, ll
 from pullback.compiler.runtime.threads import choose_options
 from pullback.compiler.target import get_target
 
-__all__ = ["compile_formula"]
-
 
 def compile_formula(formula: Callable[..., Any], inputs: list[tuple[Any, Any]]) -> Callable[..., Any] | None:
     """Return a function of tensors as machine code for arrays of these shapes and dtypes; None if there is none.

@@ -18,8 +18,6 @@ from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import TranslatorError, get_code, llvm_available
 from pullback.compiler.target import Target, get_target
 
-__all__ = ["compile_sum"]
-
 AVX2 = 32  # bytes of its vectors
 
 VECTOR_BYTES = 64  # at least; several registers where these are shorter, so that their latencies overlap

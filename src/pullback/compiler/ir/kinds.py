@@ -48,11 +48,7 @@ if TYPE_CHECKING:
     from pullback.compiler.ir.graph import Node, View
 
 
-def _find_no_problem(n: Node) -> str:
-    return ""
-
-
-def _describe_nothing(n: Node) -> str:
+def _say_nothing(n: Node) -> str:
     return ""
 
 
@@ -66,8 +62,8 @@ class Kind:
 
     name: str
     evaluate: Callable[..., Any]  # computes the value of a node from those of its arguments, by NumPy
-    check: Callable[[Node], str] = _find_no_problem  # says what is wrong with a node; empty for a valid one
-    describe: Callable[[Node], str] = _describe_nothing  # returns what is printed besides its arguments
+    check: Callable[[Node], str] = _say_nothing  # says what is wrong with a node; empty for a valid one
+    describe: Callable[[Node], str] = _say_nothing  # returns what is printed besides its arguments
     get_op: Callable[[Node], Any] = _find_no_op  # the op of a node, None for a kind without
     is_leaf: bool = False  # an input or constant: its value exists before the program runs
     is_elementwise: bool = False  # an element depends on one element of each argument
@@ -277,7 +273,7 @@ def _check_constant(n: Node) -> str:
 # ---- printing
 
 
-def _describe_place(n: Node) -> str:
+def _describe_data(n: Node) -> str:
     return f" {n.data}"
 
 
@@ -298,16 +294,8 @@ def _check_structure(n: Node) -> str:
     return problem
 
 
-def _describe_structure(n: Node) -> str:
-    return f" {n.data}"
-
-
 def _describe_fold(n: Node) -> str:
     return f" over {list(n.data.axes)}"
-
-
-def _describe_routine(n: Node) -> str:
-    return f" {n.data}"
 
 
 def _describe_view(n: Node) -> str:
@@ -324,7 +312,7 @@ def _get_op_of_fold(n: Node) -> Any:
 
 # ---- the kinds
 
-INPUT = Kind("input", _evaluate_input, describe=_describe_place, is_leaf=True)
+INPUT = Kind("input", _evaluate_input, describe=_describe_data, is_leaf=True)
 CONSTANT = Kind("constant", _evaluate_constant, _check_constant, _describe_constant, is_leaf=True)
 MAP = Kind(
     "map", _evaluate_op, _check_map, _describe_params, _get_op_of_params, is_elementwise=True, has_params=True,
@@ -353,23 +341,23 @@ JOIN = Kind("join", _evaluate_join, _check_join, is_call=True, reads_memory=True
 FOURIER = Kind("fourier", _evaluate_fourier, _check_fourier, is_call=True, reads_memory=True, needs_contiguous=True)
 PRODUCT = Kind("product", _evaluate_product, _check_product, is_call=True, reads_memory=True)
 MATRICES = Kind(
-    "matrices", _evaluate_code, describe=_describe_routine, is_call=True, reads_memory=True, needs_contiguous=True
+    "matrices", _evaluate_code, describe=_describe_data, is_call=True, reads_memory=True, needs_contiguous=True
 )
 WINDOWS = Kind("windows", _evaluate_code, is_call=True, reads_memory=True, needs_contiguous=True)
 OPAQUE = Kind(
     "opaque", _evaluate_op, describe=_describe_opaque, get_op=_get_op_of_params, has_params=True, is_call=True,
     runs_on_host=True, reads_memory=True, needs_contiguous=True,
 )  # fmt: skip
-PART = Kind("part", _evaluate_part, describe=_describe_place, is_call=True, runs_on_host=True, reads_memory=True)
+PART = Kind("part", _evaluate_part, describe=_describe_data, is_call=True, runs_on_host=True, reads_memory=True)
 
 LOOP, WHILE, SWITCH = (
     Kind(
-        name, _evaluate_structure, _check_structure, _describe_structure, is_call=True, reads_memory=True,
+        name, _evaluate_structure, _check_structure, _describe_data, is_call=True, reads_memory=True,
         needs_contiguous=True, has_bodies=True,
     )
     for name in ("loop", "while", "switch")
 )  # fmt: skip
-RESULT = Kind("result", _evaluate_part, describe=_describe_place, is_call=True)
+RESULT = Kind("result", _evaluate_part, describe=_describe_data, is_call=True)
 
 _ALL = (
     INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, STACK, TAKE, SCATTER, SPACED, SCAN, ROWS, SPLIT, JOIN, FOURIER,

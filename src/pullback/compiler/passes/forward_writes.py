@@ -27,8 +27,6 @@ from pullback.compiler.ir.graph import (
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, MAP, PIECES, VIEW
 from pullback.core.tensor import BY_KERNEL
 
-__all__ = ["forward_writes"]
-
 MAX_CELLS = 16  # places, each written as a whole, that one write or read may have
 MAX_PARTS = 4  # written values that one read may consist of, and cells if these are parts of written values
 

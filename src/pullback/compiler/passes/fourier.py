@@ -18,8 +18,6 @@ from pullback.compiler.ir.kinds import FOURIER, MAP, PIECES, VIEW
 from pullback.core.tensor import BY_KERNEL
 from pullback.settings import is_enabled
 
-__all__ = ["TRANSFORMS", "lower_fourier"]
-
 TRANSFORMS = (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft)
 FEW_TRANSFORMS = 4  # fewer than this leave most lanes empty
 MIN_TWO_ROUNDS = 256  # length from which a transform is worth two rounds

@@ -8,8 +8,6 @@ from __future__ import annotations
 from pullback.compiler.ir.graph import Graph, Node, View, compute_strides, is_large_transposed
 from pullback.compiler.ir.kinds import FOLD, INPUT, VIEW
 
-__all__ = ["lay_out_rows"]
-
 
 def lay_out_rows(graph: Graph) -> Graph:
     """Return an equivalent graph in which such matrices are copied, which a view of a view implies."""

@@ -64,8 +64,6 @@ from pullback.core.tensor import BY_KERNEL
 from pullback.errors import CompileError
 from pullback.settings import is_enabled
 
-__all__ = ["legalize"]
-
 PRODUCTS = ("f4", "f8")
 
 

@@ -25,8 +25,6 @@ from pullback.compiler.ir.products import SMALL_PRODUCT
 from pullback.compiler.ir.structured import Loop
 from pullback.core.tensor import BY_KERNEL
 
-__all__ = ["simplify_loops"]
-
 Simplify = Callable[[Graph], Graph]
 # Products with fewer rows, or with shorter sums, are slow one by one; others are as quick inside the loop, while their
 # operands are in the cache.

@@ -31,8 +31,6 @@ from pullback.compiler.target import find_blas
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
-__all__ = ["lower_matrices", "multiply_triangle"]
-
 MIN_HALVED_ROWS = 64  # rows from which half of a product is worth a call of LAPACK
 
 

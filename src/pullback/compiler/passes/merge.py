@@ -14,8 +14,6 @@ from pullback.compiler.ir.graph import Graph, Node, compute_strides, transpose
 from pullback.compiler.ir.kinds import CONSTANT, MAP, PRODUCT, SCATTER, VIEW
 from pullback.compiler.ir.products import is_gemm_ready, plan_product
 
-__all__ = ["Merger"]
-
 IsAlone = Callable[[Node], bool]  # whether a node has one user and is no output, so that no memory need hold it
 
 

@@ -15,8 +15,6 @@ import numpy as np
 from pullback.compiler.ir.graph import Graph, Node
 from pullback.compiler.ir.kinds import MAP, PIECES
 
-__all__ = ["PaddedSum", "Place", "find_padded_sums", "list_places"]
-
 
 class Place(NamedTuple):
     """Where a block is in an array."""

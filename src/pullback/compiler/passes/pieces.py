@@ -14,8 +14,6 @@ import numpy as np
 from pullback.compiler.ir.graph import Graph, Node, Pieces, View, compose_views, is_number
 from pullback.compiler.ir.kinds import INPUT, MAP, PIECES, VIEW
 
-__all__ = ["separate_pieces"]
-
 # What one term of a sum or difference is padded with, so that where it is padded the result is the other term, with
 # its sign of zero.
 NEUTRAL: dict[Any, float] = {np.add: -0.0, np.subtract: 0.0}

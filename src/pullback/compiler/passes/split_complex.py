@@ -36,8 +36,6 @@ from pullback.compiler.passes.simplify import remove_dead_nodes
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
-__all__ = ["split_complex"]
-
 
 def split_complex(graph: Graph) -> Graph:
     """Return an equivalent graph in which no kernel computes with complex numbers."""

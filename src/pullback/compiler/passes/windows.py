@@ -17,8 +17,6 @@ from pullback.compiler.ir.windows import Convolution, Examples, Interleaved, Pla
 from pullback.numerics.windows import Windows
 from pullback.settings import is_enabled
 
-__all__ = ["lower_windows"]
-
 CACHE_LINE_BYTES = 64
 PANEL_BYTES = 128  # bytes of a row of a panel
 LARGE_FILTER_BYTES = 256 * 1024  # bytes from which a filter is stored in panels

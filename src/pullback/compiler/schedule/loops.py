@@ -30,8 +30,6 @@ from pullback.compiler.schedule.fuse import (
 from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import Target
 
-__all__ = ["Axis", "Cut", "LoopPlan", "Partial", "Remainder", "RowBlock", "Scratch", "AxisSegment"]
-
 MAX_REGISTERS = 4  # of a vector: the latencies of their computations overlap
 PLAIN_REGISTERS = 2  # of a vector of plain arithmetic: several iterations of such a short loop overlap, too
 MAX_PLAIN_COST = 4  # cost of an op of plain arithmetic

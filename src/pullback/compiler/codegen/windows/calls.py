@@ -21,8 +21,6 @@ from pullback.compiler.schedule.windows import (
     count_examples,
 )
 
-__all__ = ["call_windows"]
-
 EMIT: dict[type, Callable[[Any], KernelCode]] = {
     ConvolutionPlan: emit_convolution,
     PoolingPlan: emit_pooling,

@@ -19,8 +19,6 @@ from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
 from pullback.compiler.ir.graph import compute_strides
 from pullback.compiler.schedule.windows import ConvolutionPlan, WindowAxis, find_shared_elements
 
-__all__ = ["ConvolutionWriter", "emit_convolution"]
-
 STRIP_SHARE = 3 / 16  # of the second-level cache that a strip of an image and its results may take
 MIN_SUM_STEPS = 24  # steps of a sum from which on the overhead of its loop is small
 

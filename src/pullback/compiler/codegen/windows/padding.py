@@ -9,8 +9,6 @@ from pullback.compiler.builder import FLOATS, Code, literal
 from pullback.compiler.ir.graph import compute_strides
 from pullback.compiler.schedule.windows import FramePlan
 
-__all__ = ["RANGE", "WindowKernel"]
-
 RANGE = "i64 %lo", "i64 %hi", "ptr noalias %partial", "ptr noalias %scratch"  # the last parameters of a kernel
 
 

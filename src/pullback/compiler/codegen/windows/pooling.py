@@ -18,8 +18,6 @@ from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.schedule.windows import PoolingPlan
 
-__all__ = ["emit_pooling"]
-
 MAX_UNROLLED = 16  # elements of a window up to which loops over it are unrolled
 
 
