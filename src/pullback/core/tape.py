@@ -418,7 +418,13 @@ class Tape(dict[Any, Any]):
             self.has_writes = False
             self.captured.clear()
             self.sorted = 0
-        self.release_used()
+        for m in self.values():  # release_used, written out: every gradient runs it
+            if getrefcount(m) > IDLE:
+                self.release()
+                break
+        else:
+            if len(self) > MAX_KEPT_METAS:
+                self.release()
         if self.above:
             self.above.release_used()
         if len(FREE) < 8:

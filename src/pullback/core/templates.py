@@ -166,7 +166,7 @@ def write_parameters(
 
 def write_copies(names: Sequence[str]) -> str:
     """Return the text that copies parameters which the caller could change before the backward pass needs them."""
-    return "".join(f"\n    if type({n}) in MUTABLE: {n} = copy_parameter({n})" for n in names)
+    return "".join(f"\n    if {n} is not None and type({n}) in MUTABLE: {n} = copy_parameter({n})" for n in names)
 
 
 def forward_parameters(code: CodeType) -> tuple[str, str]:

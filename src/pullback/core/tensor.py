@@ -37,6 +37,7 @@ else:  # the ops are put on the class where they are defined, as methods and ope
 OBJECT = np.dtype(object)
 BY_KERNEL: dict[Any, Any] = {}  # NumPy function -> op; filled by the definitions of the ops
 NUMPY: dict[Any, Any] = {}  # NumPy function -> its implementation here; filled when a function is first called
+UNARY: dict[Any, Callable[..., Any]] = {}  # the same for calls with one argument: ops themselves
 STAY = "Stay with pullback or NumPy functions"
 INSTEAD = {  # the advice of errors where a plain value is refused
     "np.asarray": f"{STAY} (np.stack joins arrays, np.array only numbers; np.dot(a, x) for a.dot(x))",
@@ -238,6 +239,8 @@ class Tensor(TensorOps):
     def __array_function__(
         self, func: Callable[..., Any], types: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
+        if len(args) == 1 and not kwargs and not hooks.blocks and (call := UNARY.get(func)) is not None:
+            return call(args[0])
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("numpy function", Tensor.__array_function__, self, func, types, args, kwargs)
         if len(types) > 1 and not all(issubclass(t, ARRAYS) for t in types):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, Tensor, is_foreign, strip
+from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, UNARY, Tensor, is_foreign, strip
 from pullback.core.writes import fit_result, write
 from pullback.errors import ArgumentError
 from pullback.interop import (
@@ -108,7 +108,12 @@ def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         return call_without_rule(get_qualified_name(func), func, args, kwargs)
     made = adapt_signature(func, call)
     op = getattr(call, "op", None)
-    NUMPY[func] = made = made if op is not None and has_order_of_kernel(op) else keep_order(func, made)
+    if op is not None and has_order_of_kernel(op):
+        NUMPY[func] = made
+        if len(op.inputs) == 1 and not op.variadic:
+            UNARY[func] = call
+    else:
+        NUMPY[func] = made = keep_order(func, made)
     return made(*args, **kwargs)
 
 

@@ -457,7 +457,7 @@ def _places(labels: TensorLike, shape: Shape) -> Any:
         )
     n = shape[-1]
     given = all_values(labels)
-    if given.size and (given.min() < 0 or given.max() >= n):
+    if given.size and given.view(given.dtype.str.replace("i", "u")).max() >= n:  # read so, -1 is large
         wrong = next(int(i) for i in given.ravel() if not 0 <= i < n)
         raise ShapeError(f"{name}: the label {wrong} is not one of the {n} classes, 0 to {n - 1}.")
     return labels + n * np.arange(labels.size).reshape(labels.shape)
@@ -473,7 +473,9 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
     array([0.69314718])
     """
     y = check_numbers("sparse_softmax_cross_entropy", "logits", logits)
-    return -pick(_log_softmax(y).reshape(-1), _places(labels, y.shape))
+    places = _places(labels, y.shape)
+    log_p = _log_softmax(y).reshape(-1)
+    return -(pick(log_p, places) if isinstance(places, Tensor) else log_p[places])
 
 
 def sparse_softmax_cross_entropy(
