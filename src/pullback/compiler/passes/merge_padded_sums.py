@@ -99,8 +99,11 @@ def _split_terms(leaves: list[Node]) -> tuple[list[Node], list[Node]]:
 
 
 def _group_places(places: list[Place]) -> list[list[Place]]:
-    """Return places in as few groups as possible, each of places that follow each other along some axis."""
-    return min((_group_along(places, axis) for axis in range(len(places[0].start))), key=len)
+    """Return places in as few groups as possible, each of places that follow each other along some axis.
+
+    Of several such axes it is the last one, so that groups have all columns of a narrow axis, which can be stacked.
+    """
+    return min((_group_along(places, axis) for axis in reversed(range(len(places[0].start)))), key=len)
 
 
 def _group_along(places: list[Place], axis: int) -> list[list[Place]]:

@@ -17,6 +17,7 @@ from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, OPAQUE,
 from pullback.compiler.passes.forward_writes import forward_writes
 from pullback.compiler.passes.loops import simplify_loops
 from pullback.compiler.passes.merge_padded_sums import PaddedSum, Place, find_padded_sums, list_places
+from pullback.compiler.passes.spaced import pad_spaced
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
@@ -27,7 +28,7 @@ MAX_LOOK_THROUGH = 8  # depth to which the operands of an expression are examine
 
 def simplify(graph: Graph) -> Graph:
     """Return an equivalent graph with fewer and cheaper nodes."""
-    made = remove_dead_nodes(_rebuild(forward_writes(graph)))
+    made = remove_dead_nodes(_rebuild(pad_spaced(forward_writes(graph))))
     if not any(n.kind.has_bodies for n in made.nodes):
         return made
     return remove_dead_nodes(_rebuild(remove_dead_nodes(simplify_loops(made, simplify))))
