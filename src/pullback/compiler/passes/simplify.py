@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from functools import reduce
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, View, compute_strides, is_in_order, resolve_view
+from pullback.compiler.ir.graph import (
+    Fold,
+    Graph,
+    Node,
+    Pieces,
+    Shape,
+    View,
+    compute_strides,
+    is_in_order,
+    reshape,
+    resolve_view,
+)
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, OPAQUE, PIECES, PRODUCT, VIEW, Kind
 from pullback.compiler.passes.forward_writes import forward_writes
 from pullback.compiler.passes.loops import simplify_loops
@@ -154,7 +165,61 @@ def _simplify_map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
         return args[0]
     if kernel is np.power and n.dtype.kind == "f" and _is_number(args[1], 0.0):  # of NaN too
         return _broadcast(g, g.constant(1.0, n.dtype), n)
-    return _drop_neutral(n, args, kernel) if len(args) == 2 else None
+    return _repeat_after(g, n, args) or (_drop_neutral(n, args, kernel) if len(args) == 2 else None)
+
+
+class Repeated(NamedTuple):
+    """An array whose elements are repeated: a view of it, with a stride of 0 along some axes, in another shape."""
+
+    base: Node
+    shape: Shape
+    view: View
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes along which elements are repeated."""
+        return tuple(i for i, step in enumerate(self.view.strides) if not step and self.shape[i] > 1)
+
+
+def _find_repeated(x: Node) -> Repeated | None:
+    """Return what a node repeats, as ``np.repeat`` and ``np.tile`` do; None for other nodes."""
+    first = x.args[0] if x.args else x
+    if x.kind is VIEW and first.kind is VIEW and first.size == x.size and is_in_order(x.shape, x.data):
+        found = Repeated(first.args[0], first.shape, first.data)
+        return found if found.axes else None
+    if x.kind is not PIECES or len(x.args) * first.size != x.size or any(a is not first for a in x.args):
+        return None
+    axis = next((i for i, (m, k) in enumerate(zip(x.shape, first.shape, strict=True)) if m != k), 0)
+    starts = [(*(0,) * axis, i * first.shape[axis], *(0,) * (len(x.shape) - axis - 1)) for i in range(len(x.args))]
+    if len(starts) == 1 or x.data.starts != tuple(starts):
+        return None
+    steps = compute_strides(first.shape)
+    return Repeated(
+        first, (*first.shape[:axis], len(starts), *first.shape[axis:]), View(0, (*steps[:axis], 0, *steps[axis:]))
+    )
+
+
+def _repeat_after(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
+    """Return a function of elements that are all repeated in the same way as the repeated function of the elements."""
+    arrays = [a for a in args if a.size > 1]
+    found = {a: repeated for a in arrays if a.shape == n.shape and (repeated := _find_repeated(a)) is not None}
+    if not arrays or len(found) < len(set(arrays)) or len({(a.kind, r.shape, r.axes) for a, r in found.items()}) > 1:
+        return None
+    _, whole, _ = found[arrays[0]]
+    keep = [i for i in range(len(whole)) if i not in found[arrays[0]].axes]
+    shape = tuple(whole[i] for i in keep)
+
+    def pick(a: Node) -> Node:
+        base, _, view = found[a]
+        return _view_of(g, base, shape, View(view.offset, tuple(view.strides[i] for i in keep)), n.line)
+
+    given = tuple(reshape(g, a, ()) if a.size == 1 else pick(a) for a in args)
+    made = _simplify_node(g, Node(n.kind, (), shape, n.dtype, n.data, 0, n.line), given)
+    if arrays[0].kind is PIECES:
+        return g.add(PIECES, [made] * len(arrays[0].args), n.shape, n.dtype, arrays[0].data, n.line)
+    steps = dict(zip(keep, compute_strides(shape), strict=True))
+    view = View(0, tuple(steps.get(i, 0) for i in range(len(whole))))
+    return reshape(g, g.add(VIEW, (made,), whole, n.dtype, view, n.line), n.shape)
 
 
 def _compute_from_numbers(g: Graph, n: Node, bare: tuple[Node, ...]) -> Node | None:
@@ -195,7 +260,7 @@ def _simplify_cast(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
         return x
     if x.kind is CAST and np.can_cast(x.args[0].dtype, x.dtype, "safe") and x.args[0].dtype == n.dtype:
         return x.args[0]
-    return None
+    return _repeat_after(g, n, args)
 
 
 def _simplify_view(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
@@ -205,8 +270,21 @@ def _simplify_view(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     number = _find_repeated_number(x)
     if number.kind is CONSTANT and number.size == 1 and (number is not x or n.size > MAX_FOLDED_ELEMENTS):
         return g.add(VIEW, (number,), n.shape, n.dtype, View(0, (0,) * len(n.shape)), n.line)
+    repeated = _find_repeated(x)
+    if repeated is not None and (part := _pick_copy(n, x, repeated)) is not None:
+        return part
     order = _find_permutation(n, x) if x.kind.is_elementwise else None
     return None if order is None else _permute(g, x, order)
+
+
+def _pick_copy(n: Node, x: Node, repeated: Repeated) -> Node | None:
+    """Return the node that a view of repeated elements is equal to: one of the copies, or all of them; else None."""
+    if x.kind is VIEW:
+        return x.args[0] if repeated.shape == n.shape and is_in_order(n.shape, n.data) else None
+    units = compute_strides(x.shape)
+    places = [sum(u * at for u, at in zip(units, start, strict=True)) for start in x.data.starts]
+    is_copy = n.shape == repeated.base.shape and n.data.offset in places and n.data.strides == units
+    return repeated.base if is_copy else None
 
 
 def _find_permutation(n: Node, x: Node) -> tuple[int, ...] | None:
@@ -256,13 +334,21 @@ def _permute_args(g: Graph, x: Node, order: tuple[int, ...], depth: int) -> tupl
 def _simplify_fold(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     """Return a sum of sums, of products or of repeated elements as one cheaper node; None for others."""
     (x,) = args
+    is_sum = n.data.op.kernel is np.sum and n.dtype.kind == "f"
+    if is_sum and len(n.data.axes) == len(x.shape) and (repeated := _find_repeated(x)) is not None:
+        base, shape, view = repeated
+        whole = g.add(VIEW, (base,), shape, x.dtype, view, n.line)
+        return _fold(g, n, whole, tuple(range(len(shape))))
     if x.kind is PRODUCT:
         return _merge_sum_of_products(g, n, x)
     if x.kind is FOLD and x.data.op is n.data.op and n.data.op.kernel is np.sum and x.dtype == n.dtype:
         return _merge_folds(g, n, x)
-    if x.kind is VIEW and n.data.op.kernel is np.sum and n.dtype.kind == "f":
-        return _sum_repeated(g, n, x)
-    return None
+    return _sum_repeated(g, n, x) if is_sum and x.kind is VIEW else None
+
+
+def _fold(g: Graph, n: Node, x: Node, axes: tuple[int, ...]) -> Node:
+    """Return the reduction of an array to the shape of a node, by the same op."""
+    return _simplify_node(g, Node(FOLD, (), n.shape, n.dtype, Fold(n.data.op, axes), 0, n.line), (x,))
 
 
 def _sum_repeated(g: Graph, n: Node, x: Node) -> Node | None:
@@ -276,7 +362,7 @@ def _sum_repeated(g: Graph, n: Node, x: Node) -> Node | None:
     view = View(x.data.offset, tuple(x.data.strides[i] for i in keep))
     inner = _view_of(g, x.args[0], shape, view, n.line)
     axes = tuple(keep.index(a) for a in n.data.axes if a not in repeated)
-    folded = g.add(FOLD, (inner,), n.shape, n.dtype, Fold(n.data.op, axes), n.line) if axes else inner
+    folded = _fold(g, n, inner, axes) if axes else inner
     many = _apply(g, n, np.multiply, folded, g.constant(times, n.dtype))
     return many if axes else _apply(g, n, np.add, many, g.constant(0.0, n.dtype))  # a sum of -0 is 0
 

@@ -1,0 +1,33 @@
+"""Repeated elements: what is computed from them is computed once for each element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+REPEATED: dict[str, Callable[[Any], Any]] = {
+    "mean of squares": lambda x: np.mean(np.repeat(x, 3) ** 2),
+    "along an axis": lambda x: np.sum(np.sin(np.repeat(x, 2, axis=1)) * 2 + 1, 1),
+    "along both axes": lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1) ** 3,
+    "tiled": lambda x: np.sum(np.tile(x, (3, 2)) ** 2),
+    "largest": lambda x: np.max(np.repeat(x, 3, axis=1) * 2) - np.min(np.repeat(x, 2, axis=0)),
+    "with others": lambda x: np.sum(np.repeat(x, 2, 0) * np.arange(40.0).reshape(8, 5) + np.repeat(x * x, 2, 0)),
+    "of two kinds": lambda x: np.sum(np.repeat(x, 2, 0) * np.tile(x, (2, 1))),
+    "comparisons": lambda x: np.sum(np.repeat(x, 2, 0) > 0.5) * np.sum(np.repeat(x, 2, 0)),
+    "negative zeros": lambda x: np.sum(-0.0 * np.abs(np.repeat(x, 3))),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_repeated_elements_equal_eager(name: str) -> None:
+    x, f = np.random.default_rng(0).normal(size=(4, 5)), REPEATED[name]
+    gradient = pb.value_and_grad(lambda x: np.sum(f(x)))
+    np.testing.assert_allclose(pb.compile(f)(x), f(x), 1e-12, 1e-12)
+    for found, due in zip(pb.compile(gradient)(x), gradient(x), strict=True):
+        np.testing.assert_allclose(found, due, 1e-12, 1e-12)
+        assert np.array_equal(np.signbit(found), np.signbit(due))
