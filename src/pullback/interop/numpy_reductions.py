@@ -124,7 +124,7 @@ def _median(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
 
 def _nanmedian(a: Value, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return the median of the elements that are not NaN; NaN where there are none."""
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fc":
         return _median(a, axis, keepdims)
     x = np.sort(_line_up("np.nanmedian", a, axis), axis=-1)  # NaN is sorted to the end
     n = np.maximum(np.sum(~np.isnan(strip(x)), axis=-1, keepdims=True), 1)

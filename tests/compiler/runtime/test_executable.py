@@ -494,3 +494,11 @@ def test_python_integer_beyond_int64_is_not_truncated() -> None:
     for n in (-1, 2**62, -(2**63)):
         np.testing.assert_array_equal(f(x10, n), x10 * n)
     np.testing.assert_array_equal(f(x10, 2**63), x10 * 2.0**63)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_number_computed_on_both_sides_of_host_op_from_strided_argument(dtype: Any) -> None:
+    f = lambda x: (np.sum(x) / 5, np.sort(x.reshape(-1))[1])
+    x = np.linspace(0, 1, 20).astype(dtype).reshape(1, 20)
+    for given in (x[:, ::4], x[:, 4::-1], x[:, :5]):
+        np.testing.assert_allclose(pb.compile(f)(given), f(given), rtol=1e-6)

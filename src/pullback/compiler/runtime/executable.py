@@ -219,7 +219,13 @@ class ArgumentFitter:
         self.kinds, self.call = kinds, call
 
     def __call__(self, *values: Any) -> Any:
-        return self.call(*(fit_array(v, shape, dtype) for v, (shape, dtype, _) in zip(values, self.kinds, strict=True)))
+        # A number stays the object that it is: a segment writes its result over one that a segment before made.
+        return self.call(
+            *(
+                v if not shape and isinstance(v, np.generic) and v.dtype == dtype else fit_array(v, shape, dtype)
+                for v, (shape, dtype, _) in zip(values, self.kinds, strict=True)
+            )
+        )
 
 
 class HostCall:
