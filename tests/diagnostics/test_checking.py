@@ -37,6 +37,7 @@ def product(factor=1.0, at=...):
         (lambda x, y: np.sin(x) * y, [RANDOM.random(3), 2.0]),
         (product(), [RANDOM.random((2, 3)), RANDOM.random((2, 3))]),
         (lambda p: {"a": pb.tanh(p["w"] @ p["x"]), "b": p["w"].sum()}, [{"w": RANDOM.random((2, 3)), "x": np.ones(3)}]),
+        (lambda x: [x[0] * 2, x[1] * x[2]], [RANDOM.random(3)]),
         (lambda x: x**3, [np.float32(0.3)]),
         (lambda z: z * z * (1 + 2j), [np.array([1 + 2j, -0.5j])]),
         (lambda z: pb.abs(z) ** 3, [np.array([1 + 2j, -0.5j])]),

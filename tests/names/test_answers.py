@@ -288,6 +288,8 @@ def test_missing_methods_are_hidden_from_dir() -> None:
         (lambda x: pb.sum(x, dim=0), r"sum\(\) got an unexpected keyword argument 'dim'. It is 'axis' here."),
         (lambda x: x.sum(keepDims=True), "'keepDims'. It is 'keepdims' here."),
         (lambda x: x.mean(dim=0), "'dim'. It is 'axis' here."),
+        (lambda x: pb.softmax(x, where=x), r"softmax\(\) .*'where'. It takes dim, axis."),
+        (lambda x: pb.image.resize_bilinear(x, [2, 2], method=2), r"resize_bilinear\(\) .*'method'"),
         (lambda x: pb.concat([x, x], dim=0), r"concat\(\) .*'dim'. It is 'axis' here."),
         (lambda x: pb.reshape(x, newshape=(2, 1)), r"reshape\(\) .*'newshape'. Did you mean 'shape'?"),
         (lambda x: pb.reshape(x), r"reshape\(\) missing a required positional argument: it needs shape."),

@@ -161,7 +161,8 @@ OBSERVED = {
 
 def call_with_unknown(op: Op, args: tuple[Any, ...], unknown: dict[str, Any], params: dict[str, Any]) -> Any:
     """Call the NumPy function of an op with keywords that only NumPy has, such as ``dtype=``; raise for all others."""
-    if unknown and NUMPY_KEYWORDS.issuperset(unknown) and any(isinstance(a, Tensor) for a in args):
+    is_numpy = not (getattr(op.kernel, "__module__", None) or "").startswith("pullback.")
+    if unknown and is_numpy and NUMPY_KEYWORDS.issuperset(unknown) and any(isinstance(a, Tensor) for a in args):
         given = {k: v for k, v in params.items() if v is not op.params[k]}
         return LATER["function"](op.kernel, args, given | unknown)
     raise call_error(op.function, unknown, op.required)
@@ -459,12 +460,13 @@ class Op:
             return self._write_unary(sign) if self.acts is elementwise1 and not self.params else self._write_moving()
         return self._write_binary(sign) if self.form == 2 and self.both else self._write_many()
 
-    def _write_parameters(self) -> tuple[str, str, dict[str, str]]:
-        """Return the parameters as items of a dict and as a signature, and the checks of keywords."""
+    def _write_parameters(self, inputs: str) -> tuple[str, str, dict[str, str]]:
+        """Return the parameters as items of a dict and as a signature, and the checks of keywords.
+
+        ``inputs`` are the names of the inputs in the text.
+        """
         word, _ = OPERATORS.get(self.kernel, (None, None))  # Python calls operators without keywords
-        signature, check = templates.write_parameters(
-            list(self.params), self.required, not word, ", ".join(self.inputs)
-        )
+        signature, check = templates.write_parameters(list(self.params), self.required, not word, inputs)
         # parameters that need no copy: numbers and strings are immutable, and an index is copied when it is normalized
         mutable = [n for n, d in self.params.items() if not isinstance(d, bool | int | float | str) and n != "index"]
         check["own"] = templates.write_copies(mutable)
@@ -484,7 +486,7 @@ class Op:
 
     def _write_moving(self) -> str:
         """Return the text of an op of one input with parameters, or whose result has another shape."""
-        items, signature, check = self._write_parameters()
+        items, signature, check = self._write_parameters("x")
         given, packed = ", ".join(self.params), f"({''.join(n + ', ' for n in self.params)})"
         node = {"v": "v", "m": "q", "step": "one", "x": "x", "y": packed, "pad": " " * 12}
         placed = f"place(v, m.tape[_s, v.dtype], one, x.x, {packed})"
@@ -501,7 +503,7 @@ class Op:
         )  # fmt: skip
 
     def _write_many(self) -> str:
-        items, signature, check = self._write_parameters()
+        items, signature, check = self._write_parameters(", ".join(self.inputs))
         if self.variadic:
             names = self.inputs[0]
             args = f"{names} if type({names}) is list else check_sequence(OP.name, {names})"

@@ -27,7 +27,7 @@ from pullback.transforms.compare import (
 from pullback.transforms.forward import jvp
 from pullback.transforms.grad import as_leaf, grads
 from pullback.transforms.leaf_names import list_parameter_names, name_leaves
-from pullback.transforms.leaves import list_whole_leaves, map_whole
+from pullback.transforms.leaves import map_whole
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Value
@@ -152,8 +152,8 @@ class Check:
             x = next(fixed)
             return next(moved) if is_movable(x) else x
 
-        out = tree.map_leaves(join_array, self.f(*(map_whole(fill, a) for a in self.args)))
-        return [y for y in list_whole_leaves(out) if is_movable(y) or (isinstance(y, Tensor) and y.dtype.kind in "fc")]
+        out = map(join_array, tree.leaves(self.f(*(map_whole(fill, a) for a in self.args))))
+        return [y for y in out if is_movable(y) or (isinstance(y, Tensor) and y.dtype.kind in "fc")]
 
     def compare(self, f: Scalar, xs: list[Any], order: int, now: int, modes: Sequence[str], path: str) -> None:
         """Compare each mode with differences of ``f``, then the derivative itself up to ``order``."""
