@@ -50,9 +50,9 @@ class Convolution(NamedTuple):
 
 
 class Winograd(NamedTuple):
-    """A convolution with 3 × 3 taps by 16 multiplications for each 2 × 2 results, instead of 36.
+    """A convolution with 3 × 3 taps, or the gradient of its filter, by 16 multiplications for each 2 × 2 results.
 
-    Its arguments are the images, the filter's 16 transformed matrices, and the filter.
+    The arguments of a convolution are the images, the filter's 16 transformed matrices, and the filter.
     """
 
     of: Convolution
@@ -67,7 +67,7 @@ class Winograd(NamedTuple):
 
     @property
     def calls(self) -> list[tuple[Any, tuple[int, ...]]]:
-        return [(self, (0, 1, 2))]
+        return [(self, (0, 1) if self.of.of_filter else (0, 1, 2))]
 
 
 class Interleaved(NamedTuple):

@@ -73,7 +73,10 @@ def _convolve(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> Nod
 
 
 def _has_tiles(how: Convolution, filter: Node) -> bool:
-    """Return whether a convolution is computed by transformed tiles, whose channels fill whole cache lines."""
+    """Return whether a convolution is computed by transformed tiles, whose channels fill whole cache lines.
+
+    ``filter`` is its filter, or the gradient of it.
+    """
     w, (least, most) = how.windows, sorted((how.channels, how.depth))
     if filter.shape[:-2] != (3, 3) or how.apart or max(*w.strides, *w.dilations) > 1 or min(w.out) < 2:
         return False
@@ -111,7 +114,8 @@ def _lower_filter_gradient(apart: bool) -> Any:
         if apart and y.shape[-1] != channels:
             return None
         how = Convolution(code_of(n.dtype), images, tuple(space), channels, y.shape[-1], windows, True, apart)
-        return _add_windows(g, n, args, how)
+        is_even = not any(length % 2 for length in windows.out)  # else a tile would overlap another
+        return _add_windows(g, n, args, Winograd(how) if is_even and _has_tiles(how, n) else how)
 
     return way
 

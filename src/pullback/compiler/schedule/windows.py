@@ -161,8 +161,7 @@ class ConvolutionPlan(FramePlan):
             return Work(c.images, 1, scratch=self.frame_bytes)
         slots = self.blocks * prod(self.counts) * len(self.rows) * self.vectors * self.width * self.size
         partial = round_up(slots)
-        in_parts = c.work >= MIN_DIVIDED and partial <= MAX_PART_BYTES
-        return Work(c.images, -(-c.images // PARTS) if in_parts else c.images, partial, self.frame_bytes)
+        return Work(c.images, _choose_part(c, partial), partial, self.frame_bytes)
 
     def _list_axes(self) -> tuple[list[WindowAxis], list[WindowAxis]]:
         """Return the axes of windows, and those within a window."""
@@ -174,6 +173,12 @@ class ConvolutionPlan(FramePlan):
         pixels = [WindowAxis(n, s * u, r) for n, s, u, r in zip(w.out, w.strides, self.units, places, strict=False)]
         taps = [WindowAxis(n, d * u, r) for n, d, u, r in zip(w.size, w.dilations, self.units, rows, strict=False)]
         return pixels, taps if c.apart else [*taps, WindowAxis(c.channels, 1, 1)]
+
+
+def _choose_part(c: Convolution, partial: int) -> int:
+    """Return how many images are a part of a sum over images, whose partial sums have so many bytes."""
+    in_parts = c.work >= MIN_DIVIDED and partial <= MAX_PART_BYTES
+    return -(-c.images // PARTS) if in_parts else c.images
 
 
 def merge_axes(axes: list[WindowAxis]) -> list[WindowAxis]:
@@ -272,7 +277,8 @@ def plan_winograd(w: Winograd, target: Target) -> WinogradPlan:
 class WinogradPlan(FramePlan):
     """The plan of a convolution by tiles of 2 × 2 results: strips of tiles are transformed, multiplied and added up.
 
-    If the number of rows or columns is odd, the last tile overlaps the one before, as the last strip does.
+    If the number of rows or columns is odd, the last tile overlaps the one before, as the last strip does; not for the
+    gradient of a filter, in which nothing may count twice.
     """
 
     def __init__(self, w: Winograd, target: Target) -> None:
@@ -283,16 +289,23 @@ class WinogradPlan(FramePlan):
         self.down, self.across = (-(-n // 2) for n in c.windows.out)  # tiles along each axis
         row = 16 * self.across * (c.channels + c.depth) * self.size
         most = max(1, int(TILED_SHARE * target.second_cache) // row)
-        self.strips = -(-self.down // most)
+        fitting = (n for n in range(-(-self.down // most), self.down + 1) if not (c.of_filter and self.down % n))
+        self.strips = next(fitting)
         self.high = -(-self.down // self.strips)  # rows of tiles in a strip
         self.tiles = self.high * self.across
         # A cache line between one of the 16 matrices and the next, so that they are in different sets of the cache.
         line = LINE_BYTES // self.size
         self.pixels, self.products = self.tiles * c.channels + line, self.tiles * c.depth + line
         one = Windows((1,), (1,), (1,), (0,), (self.tiles,))
-        self.product = plan_convolution(Convolution(c.dtype, 1, (self.tiles,), c.channels, c.depth, one), target)
-        self.direct = plan_convolution(c, target)
-        self.work = Work(c.images, 1, scratch=self.frame_bytes + 16 * (self.pixels + self.products) * self.size)
+        tiles = Convolution(c.dtype, 1, (self.tiles,), c.channels, c.depth, one, c.of_filter)
+        self.product, self.direct = plan_convolution(tiles, target), plan_convolution(c, target)
+        scratch = self.frame_bytes + 16 * (self.pixels + self.products) * self.size
+        if not c.of_filter:
+            self.work = Work(c.images, 1, scratch=scratch)
+            return
+        self.sums = max(16 * self.product.work.partial, self.direct.work.partial)  # bytes
+        partial = round_up(9 * c.channels * c.depth * self.size)
+        self.work = Work(c.images, _choose_part(c, partial), partial, scratch + self.sums)
 
 
 PLANS: dict[type, Callable[[Any, Target], Any]] = {

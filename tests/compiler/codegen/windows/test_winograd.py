@@ -12,7 +12,14 @@ from pullback.compiler.runtime.threads import has_threads
 from pullback.compiler.target import MAX_ISA, list_isa_names
 
 CLOSE = {"f4": 2e-6, "f8": 2e-15}
-SPACES = [((1, 23, 22), "same"), ((2, 41, 40), "valid"), ((3, 16, 17), 2), ((1, 2, 260), "same"), ((1, 25, 24), "full")]
+SPACES = [
+    ((1, 23, 22), "same"),
+    ((5, 42, 40), "valid"),
+    ((3, 16, 17), 2),
+    ((1, 2, 260), "same"),
+    ((1, 25, 24), "uneven"),
+]
+PADS = {"uneven": ((0, 2), (2, 1))}
 
 
 def draw(*shape: int, dtype: str) -> Any:
@@ -21,15 +28,22 @@ def draw(*shape: int, dtype: str) -> Any:
 
 def convolve(x: Any, w: Any, pad: Any) -> Any:
     """Return the convolution and its two gradients."""
-    pad = ((0, 2), (2, 1)) if pad == "full" else pad
+    pad = PADS.get(pad, pad)
     loss = lambda x, w: np.sum(np.sin(pb.conv2d(x, w, 1, pad)))
     return pb.conv2d(x, w, 1, pad), *pb.grads(loss)([x, w])
+
+
+def weigh(x: Any, w: Any) -> Any:
+    """Return a sum of the results with different weights, which are linear in the filter."""
+    z = pb.conv2d(x, w, 1, "same")
+    return np.sum(z * np.linspace(-1, 2, z.size, dtype=z.dtype).reshape(z.shape))
 
 
 def check_tiled(x: Any, w: Any, pad: Any = "same", **options: Any) -> Any:
     """Check compiled results against float64 by NumPy's products, and return them."""
     compiled = pb.compile(lambda x, w: convolve(x, w, pad), backend="llvm", **options)
-    assert sum("transformed tiles" in line for line in compiled.lower(x, w).kernels) == 2
+    is_even = not any(n % 2 for n in pb.conv2d(x[:1], w, 1, PADS.get(pad, pad)).shape[1:3])
+    assert sum("transformed tiles" in line for line in compiled.lower(x, w).kernels) == 2 + is_even
     with np.errstate(invalid="ignore"):
         found, due = compiled(x, w), convolve(x.astype("f8"), w.astype("f8"), pad)
     for z, wanted in zip(found, due, strict=True):
@@ -57,18 +71,18 @@ def test_winograd_geometries(space: tuple[int, ...], pad: Any, dtype: str) -> No
 def test_winograd_instruction_sets(isa: str, channels: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
     few, many = channels
-    check_tiled(draw(2, 39, 37, few, dtype="f4"), draw(3, 3, few, many, dtype="f4") / 20)
+    check_tiled(draw(2, 38, 36, few, dtype="f4"), draw(3, 3, few, many, dtype="f4") / 20)
 
 
-def test_winograd_of_infinities_and_nan() -> None:
-    f = lambda x, w: pb.conv2d(x, w, 1, "same")
+@pytest.mark.parametrize("f", [lambda x, w: pb.conv2d(x, w, 1, "same"), pb.grad(weigh, argnums=1)], ids=["z", "dw"])
+def test_winograd_of_infinities_and_nan(f: Any) -> None:
     compiled, w = pb.compile(f, backend="llvm"), draw(3, 3, 48, 48, dtype="f4") / 24
     for number in (np.inf, -np.inf, np.nan, 3e38):
-        for where in ((0, 0, 0), (1, 11, 5), (1, 22, 20)):
-            x = draw(2, 23, 21, 48, dtype="f4")
+        for where in ((0, 0, 0), (1, 11, 5), (1, 21, 19)):
+            x = draw(2, 22, 20, 48, dtype="f4")
             x[*where, 7] = number
             with np.errstate(invalid="ignore", over="ignore"):
-                np.testing.assert_allclose(compiled(x, w), f(x, w), rtol=1e-4, atol=1e-4)
+                np.testing.assert_allclose(compiled(x, w), f(x, w), rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.skipif(not has_threads(), reason="no threads on this platform")

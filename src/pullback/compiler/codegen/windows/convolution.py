@@ -51,8 +51,8 @@ class ConvolutionWriter(WindowKernel):
         finish = self._emit_finish(work.partial, work.parts) if c.of_filter else None
         return KernelCode(function, work, frozenset(code.declared), finish)
 
-    def emit_image(self, image: str) -> None:
-        """Emit the convolution of one image of ``%x`` with the filter ``%y``."""
+    def emit_image(self, image: str, sums: str = "%partial") -> None:
+        """Emit the convolution of one image of ``%x`` with the filter ``%y``, or add to the sums of its gradient."""
         c, code = self.c, self.code
         x = self.at("%x", code.times(image, self.plan.image))
         if self.plan.framed:
@@ -60,7 +60,7 @@ class ConvolutionWriter(WindowKernel):
             x = "%scratch"
         x = self.at(x, str(self.plan.first))
         here = code.times(image, self.plan.pixels * c.depth)
-        y, z = (self.at("%y", here), "%partial") if c.of_filter else ("%y", self.at("%z", here))
+        y, z = (self.at("%y", here), sums) if c.of_filter else ("%y", self.at("%z", here))
         if c.laid is not None:
             first = sum(i * u for i, u in zip(c.laid.first, compute_strides(c.laid.space), strict=True))
             z = self.at(z, str(first * c.depth))
@@ -233,15 +233,20 @@ class ConvolutionWriter(WindowKernel):
                 both = [code.op(f"load {self.vector}, ptr {p}, align {self.plan.size}") for p in (to, more)]
                 total = code.op(f"fadd {self.vector} {both[0]}, {both[1]}")
                 code.line(f"store {self.vector} {total}, ptr {to}, align {self.plan.size}")
+        self.emit_results("%z", "%partial")
+        return make_function(code.body, "ptr noalias %z", "ptr noalias %partial", "i64 %parts")
+
+    def emit_results(self, z: str, sums: str) -> None:
+        """Emit the stores of the gradient of a filter, from its sums, which are in the order of tiles."""
+        code = self.code
         for block, last in self._loop_over_blocks():
             with self._loop_over_tiles(block) as (_, row, slot):
                 kept = [
-                    [self._partial_place("%partial", slot, r, v) for v in range(self.plan.vectors)]
+                    [self._partial_place(sums, slot, r, v) for v in range(self.plan.vectors)]
                     for r in range(len(self.plan.rows))
                 ]
                 totals = [[code.op(f"load {self.vector}, ptr {p}, align {self.plan.size}") for p in ps] for ps in kept]
-                self._store_tile("%z", row, code.times(block, self.plan.vectors * self.plan.width), totals, last)
-        return make_function(code.body, "ptr noalias %z", "ptr noalias %partial", "i64 %parts")
+                self._store_tile(z, row, code.times(block, self.plan.vectors * self.plan.width), totals, last)
 
     def _read(self, pointer: str, v: int, last: int) -> str:
         return self.code.read(pointer, self.type, self.plan.size, self.plan.width, self._mask(v, last))

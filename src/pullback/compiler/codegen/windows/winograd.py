@@ -1,8 +1,8 @@
-"""Kernels of convolutions with 3 × 3 taps by transformed tiles: Winograd's F(2 × 2, 3 × 3).
+"""Kernels of convolutions with 3 × 3 taps, and of the gradients of their filters, by tiles: Winograd's F(2 × 2, 3 × 3).
 
 A tile of 2 × 2 results needs 4 × 4 pixels.  Sums and differences of these pixels are multiplied by 16 matrices, which
-are sums of the filter's taps, and sums and differences of the 16 products are the results.  NaN and infinities would
-spread to all results of a tile; where a result is not finite, the image is convolved tap by tap instead.
+are sums of the filter's taps, and sums and differences of the 16 products are the results.  Infinities would
+become NaN; where a result is not finite, the image is convolved tap by tap instead.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from pullback.compiler.builder import Value, vector
-from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.codegen.windows.convolution import ConvolutionWriter
 from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
 from pullback.compiler.schedule.windows import WinogradPlan
@@ -41,35 +41,82 @@ class WinogradWriter(WindowKernel):
         code, plan = self.code, self.plan
         if plan.framed:
             self.fill_zeros("%scratch", plan.frame_bytes)
-        with code.loop("%lo", "%hi") as image:
-            self._emit_image(image)
-        arrays = ("ptr noalias %x", "ptr noalias %matrices", "ptr noalias %y", "ptr noalias %z")
-        return KernelCode(make_function(code.body, *arrays, *RANGE), plan.work, frozenset(code.declared))
+        names = ["%x", "%y"] if self.c.of_filter else ["%x", "%matrices", "%y", "%z"]
+        self._emit_gradient() if self.c.of_filter else self._emit_convolution()
+        function = make_function(code.body, *(f"ptr noalias {name}" for name in names), *RANGE)
+        finish = self._emit_finish() if self.c.of_filter else None
+        return KernelCode(function, plan.work, frozenset(code.declared), finish)
 
-    def _emit_image(self, image: str) -> None:
+    def _emit_convolution(self) -> None:
         code, plan, c = self.code, self.plan, self.c
+        height, width = c.windows.out
+        with code.loop("%lo", "%hi") as image:
+            z = self.at("%z", code.times(image, height * width * c.depth))
+            spoilt = self._clear_flag()
+            with self._loop_over_strips(image) as (first, pixels, products):
+                with code.loop("0", 16) as i:
+                    self.product.emit_sums(
+                        self.at(pixels, code.times(i, plan.pixels)),
+                        self.at("%matrices", code.times(i, c.channels * c.depth)),
+                        self.at(products, code.times(i, plan.products)),
+                    )
+                self._add_products(products, first, z, spoilt)
+            with self._if_spoilt(spoilt):
+                self.direct.emit_image(image)
+
+    def _emit_gradient(self) -> None:
+        """Emit the gradient of the filter, summed over a part of the images."""
+        code, plan, c = self.code, self.plan, self.c
+        height, width = c.windows.out
+        sums = self.at("%scratch", str((plan.work.scratch - plan.sums) // plan.size))
+        each = plan.product.work.partial // plan.size
+        self.fill_zeros(sums, plan.sums)
+        with code.loop("%lo", "%hi") as image:
+            y = self.at("%y", code.times(image, height * width * c.depth))
+            with self._loop_over_strips(image) as (first, pixels, weights):
+                self._transform_results(y, first, weights)
+                with code.loop("0", 16) as i:
+                    self.product.emit_sums(
+                        self.at(pixels, code.times(i, plan.pixels)),
+                        self.at(weights, code.times(i, plan.products)),
+                        self.at(sums, code.times(i, each)),
+                    )
+        spoilt = self._clear_flag()
+        self._transform_sums(sums, each, spoilt)
+        with code.loop("0", 9) as tap:
+            there = self.at("%partial", code.times(tap, c.channels * c.depth))
+            self.product.emit_results(there, self.at(sums, code.times(tap, each)))
+        with self._if_spoilt(spoilt):
+            self.fill_zeros(sums, plan.sums)
+            with code.loop("%lo", "%hi") as image:
+                self.direct.emit_image(image, sums)
+            self.direct.emit_results("%partial", sums)
+
+    def _emit_finish(self) -> Function:
+        """Return the function that adds up the partial results of all parts, in order."""
+        code, plan = self.code, self.plan
+        code.lines, code.entry = [], []
+        with code.loop("0", 9 * self.c.channels * self.c.depth, plan.width) as lane:
+            parts = [
+                self._load("%partial", lane, part * plan.work.partial // plan.size) for part in range(plan.work.parts)
+            ]
+            self._store(sum(parts[1:], parts[0]), "%z", lane, 0)
+        return make_function(code.body, "ptr noalias %z", "ptr noalias %partial", "i64 %parts")
+
+    @contextmanager
+    def _loop_over_strips(self, image: str) -> Iterator[tuple[str, str, str]]:
+        """Loop over strips of an image; yield the first row of tiles, the transformed pixels, and memory after them."""
+        code, plan = self.code, self.plan
         x = self.at("%x", code.times(image, plan.image))
         if plan.framed:
             self.copy_image(x, "%scratch")
             x = "%scratch"
         x = self.at(x, str(plan.first))
-        height, width = c.windows.out
-        z = self.at("%z", code.times(image, height * width * c.depth))
         pixels = self.at("%scratch", str(plan.frame_bytes // plan.size))
-        products = self.at(pixels, str(16 * plan.pixels))
-        spoilt = code.allocate(self.vector)  # 0, and NaN where a result is not finite
-        code.line(f"store {self.vector} zeroinitializer, ptr {spoilt}, align 64")
         with code.loop("0", plan.strips) as strip:
             first = self._clip(code.times(strip, plan.high), plan.down - plan.high, plan.down % plan.high)
             self._transform_pixels(x, first, pixels)
-            with code.loop("0", 16) as i:
-                self.product.emit_sums(
-                    self.at(pixels, code.times(i, plan.pixels)),
-                    self.at("%matrices", code.times(i, c.channels * c.depth)),
-                    self.at(products, code.times(i, plan.products)),
-                )
-            self._add_products(products, first, z, spoilt)
-        self._mend(image, spoilt)
+            yield first, pixels, self.at(pixels, str(16 * plan.pixels))
 
     def _transform_pixels(self, x: str, first: str, pixels: str) -> None:
         """Emit the 16 sums of the pixels of each tile in a strip."""
@@ -91,22 +138,57 @@ class WinogradWriter(WindowKernel):
             m = [[self._load(products, here, (4 * i + j) * plan.products) for j in range(4)] for i in range(4)]
             rows = [_add_four(column) for column in zip(*m, strict=True)]
             there = code.add(code.times(code.add(code.times(row, width), column), self.c.depth), lane)
-            flag = self._value(code.op(f"load {self.vector}, ptr {spoilt}, align 64"))
-            for i, several in enumerate(zip(*rows, strict=True)):
-                for j, v in enumerate(_add_four(several)):
+            results = [_add_four(several) for several in zip(*rows, strict=True)]
+            for i, pair in enumerate(results):
+                for j, v in enumerate(pair):
                     self._store(v, z, there, (i * width + j) * self.c.depth)
-                    flag = flag + v * 0.0
-            code.line(f"store {self.vector} {flag.name}, ptr {spoilt}, align 64")
+            self._flag([v for pair in results for v in pair], spoilt)
 
-    def _mend(self, image: str, spoilt: str) -> None:
-        """Emit the convolution of the image tap by tap, for the case that a result is not finite."""
+    def _transform_results(self, y: str, first: str, weights: str) -> None:
+        """Emit the 16 sums of the cotangents of the results of each tile in a strip."""
+        code, plan, width = self.code, self.plan, self.c.windows.out[1]
+        with self._loop_over_tiles(first) as (row, column, number), code.loop("0", self.c.depth, plan.width) as lane:
+            here = code.add(code.times(code.add(code.times(row, width), column), self.c.depth), lane)
+            g = [[self._load(y, here, (i * width + j) * self.c.depth) for j in range(2)] for i in range(2)]
+            rows = [_spread_two(column) for column in zip(*g, strict=True)]
+            there = code.add(code.times(number, self.c.depth), lane)
+            for i, several in enumerate(zip(*rows, strict=True)):
+                for j, v in enumerate(_spread_two(several)):
+                    self._store(v, weights, there, (4 * i + j) * plan.products)
+
+    def _transform_sums(self, sums: str, each: int, spoilt: str) -> None:
+        """Emit the gradients of the 9 taps, over the first 9 of the 16 sums."""
+        code = self.code
+        with code.loop("0", each, self.plan.width) as lane:
+            s = [[self._load(sums, lane, (4 * i + j) * each) for j in range(4)] for i in range(4)]
+            rows = [_halve_four(column) for column in zip(*s, strict=True)]
+            taps = [tap for several in zip(*rows, strict=True) for tap in _halve_four(several)]
+            for i, tap in enumerate(taps):
+                self._store(tap, sums, lane, i * each)
+            self._flag(taps, spoilt)
+
+    def _clear_flag(self) -> str:
+        """Return the address of a vector of 0, which becomes NaN where a result is not finite."""
+        flag = self.code.allocate(self.vector)
+        self.code.line(f"store {self.vector} zeroinitializer, ptr {flag}, align 64")
+        return flag
+
+    def _flag(self, results: Sequence[Value], flag: str) -> None:
+        total = self._value(self.code.op(f"load {self.vector}, ptr {flag}, align 64"))
+        for v in results:
+            total = total + v * 0.0
+        self.code.line(f"store {self.vector} {total.name}, ptr {flag}, align 64")
+
+    @contextmanager
+    def _if_spoilt(self, flag: str) -> Iterator[None]:
+        """Emit a block for the case that a result is not finite."""
         code, width = self.code, self.plan.width
-        flag = self._value(code.op(f"load {self.vector}, ptr {spoilt}, align 64"))
-        bits = code.op(f"bitcast <{width} x i1> {flag.compare('uno', flag).name} to i{width}")
-        mend, after = code.block("mend"), code.block("after")
-        code.branch(code.op(f"icmp ne i{width} {bits}, 0"), mend, after, unlikely=True)
-        code.begin(mend)
-        self.direct.emit_image(image)
+        total = self._value(code.op(f"load {self.vector}, ptr {flag}, align 64"))
+        bits = code.op(f"bitcast <{width} x i1> {total.compare('uno', total).name} to i{width}")
+        spoilt, after = code.block("spoilt"), code.block("after")
+        code.branch(code.op(f"icmp ne i{width} {bits}, 0"), spoilt, after, unlikely=True)
+        code.begin(spoilt)
+        yield
         code.jump(after)
         code.begin(after)
 
@@ -148,3 +230,16 @@ def _add_four(m: Sequence[Value]) -> list[Value]:
     """Return the 2 results along an axis from 4 products."""
     a, b, c, d = m
     return [a + (b + c), (b - c) + d]
+
+
+def _spread_two(g: Sequence[Value]) -> list[Value]:
+    """Return the cotangents of 4 products along an axis from those of the 2 results."""
+    a, b = g
+    return [a, a + b, a - b, b]
+
+
+def _halve_four(s: Sequence[Value]) -> list[Value]:
+    """Return the cotangents of 3 taps along an axis from those of their 4 sums."""
+    a, b, c, d = s
+    half = (b + c) * 0.5
+    return [a + half, (b - c) * 0.5, half + d]
