@@ -156,8 +156,7 @@ class ScanOp(StructuredOp):
         whole, likes, first = joint.whole, joint.whole.likes, self.constants
         rows = [i for i in joint.pulled if i >= first + self.carry]
         targets = [*states, *joint.sums]
-        pulled = [joint.pulled[i] if i in joint.pulled else make_zeros(likes[joint.inputs[i]]) for i in targets]
-        outputs = [*pulled, *(joint.taken[i] for i in joint.seen), *(joint.pulled[i] for i in rows)]
+        outputs = _list_backward_outputs(joint, targets, rows)
         sums = [*joint.sums.values(), *joint.seen.values()]
         step = whole.select([*known, *joint.cotangents.values(), *sums], outputs)
         step, known = self._bind_cotangents(step, joint, known, gs)
@@ -182,6 +181,13 @@ class ScanOp(StructuredOp):
         ys = {number: gs[i] for i, number in joint.cotangents.items() if i >= self.carry}
         step = _bind_zeros(step, joint.whole.likes, [number for number, g in ys.items() if g is None])
         return step, known | {number: g for number, g in ys.items() if g is not None}
+
+
+def _list_backward_outputs(joint: Joint, targets: Sequence[int], rows: Sequence[int]) -> list[Any]:
+    """Return the outputs of a backward step: cotangents of the targets, which were seen, and cotangents of xs."""
+    likes = joint.whole.likes
+    pulled = [joint.pulled[i] if i in joint.pulled else make_zeros(likes[joint.inputs[i]]) for i in targets]
+    return [*pulled, *(joint.taken[i] for i in joint.seen), *(joint.pulled[i] for i in rows)]
 
 
 def reach_carry(body: Any, on: Sequence[bool], constants: int, floats: bool, carry: int | None = None) -> list[bool]:

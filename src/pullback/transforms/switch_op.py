@@ -91,15 +91,8 @@ class SwitchOp(StructuredOp):
             return self.apply(values), lambda gs: [None] * len(values)
         joints = [Joint(b, moving, given) for b in self.branches]
         targets = [i for i in range(len(moving)) if any(i in joint.pulled for joint in joints)]
-        gated = [i for i in targets if any(i not in joint.pulled or i in joint.taken for joint in joints)]
-        back = [
-            joint.whole.select(
-                [*joint.inputs, *joint.cotangents.values()],
-                [joint.pulled[i] if i in joint.pulled else make_zeros(likes[i]) for i in targets]
-                + [joint.taken.get(i, np.bool_(i in joint.pulled)) for i in gated],
-            )
-            for joint in joints
-        ]
+        gated = _find_gated(joints, targets)
+        back = [_select_backward(joint, targets, gated, likes) for joint in joints]
 
         def pull(gs: Sequence[Any]) -> list[Any]:
             shapes = self.branches[0].output_likes
@@ -112,3 +105,15 @@ class SwitchOp(StructuredOp):
             return ds
 
         return self.apply(values), partial(pull_gates, pull)
+
+
+def _find_gated(joints: Sequence[Joint], targets: Sequence[int]) -> list[int]:
+    """Return the targets to which some branch, or a branch inside it, gives no cotangent."""
+    return [i for i in targets if any(i not in joint.pulled or i in joint.taken for joint in joints)]
+
+
+def _select_backward(joint: Joint, targets: Sequence[int], gated: Sequence[int], likes: Sequence[Any]) -> Any:
+    """Return the backward pass of a branch: cotangents of the targets, and whether it computes the gated ones."""
+    pulled = [joint.pulled[i] if i in joint.pulled else make_zeros(likes[i]) for i in targets]
+    taken = [joint.taken.get(i, np.bool_(i in joint.pulled)) for i in gated]
+    return joint.whole.select([*joint.inputs, *joint.cotangents.values()], pulled + taken)

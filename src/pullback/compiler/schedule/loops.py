@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pullback.compiler.builder import first_lanes, last_lanes
 from pullback.compiler.ir.graph import Node, is_number, squeeze
-from pullback.compiler.ir.kinds import FOLD, PIECES, STACK, TAKE, VIEW
+from pullback.compiler.ir.kinds import FOLD, PIECES, STACK, TAKE, VIEW, Kind
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.fuse import (
     AFTER,
@@ -470,14 +470,14 @@ class LoopPlan:
     def _count_registers(self) -> int:
         """Return the number of registers of a vector: several, if rows are long and elements contiguous."""
         rows, columns = self.axes
-        if not columns or self.is_by_element or any(n.kind is TAKE for n in self.kernel.nodes):
+        if not columns or self.is_by_element or self._has_kind(TAKE):
             return 1
         inner = columns[-1].members[-1]
-        apart = [use for use in self.loads if use.strides[inner] not in (0, 1) and use not in self.tiles]
+        apart = self._find_apart(inner)
         if not all(self.is_apart(use, inner) for use in apart):
             return 1
         has_columns = len(apart) > 2 and self.kernel.cost >= MIN_SHARED_COST
-        if has_columns or any(n.kind is STACK for n in self.kernel.nodes):
+        if has_columns or self._has_kind(STACK):
             return 1  # of each column: their computations overlap
         if self.rows_at_once > 1:
             return self.target.registers // (2 * self.rows_at_once)
@@ -486,6 +486,13 @@ class LoopPlan:
         while registers > most:
             registers //= 2
         return registers
+
+    def _has_kind(self, kind: Kind) -> bool:
+        return any(n.kind is kind for n in self.kernel.nodes)
+
+    def _find_apart(self, axis: int) -> list[Use]:
+        """Return the uses whose elements are not neighbours along an axis, without those that are read by tiles."""
+        return [use for use in self.loads if use.strides[axis] not in (0, 1) and use not in self.tiles]
 
     def _limit_registers(self, few_rows: bool) -> int:
         """Return how many registers a vector may have beside the accumulators, such that a row is several vectors."""
