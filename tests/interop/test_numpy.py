@@ -1367,6 +1367,23 @@ def test_average_takes_weights_in_the_order_of_axis() -> None:
         np.average(pb.tensor(a), 0, np.array([1.0, -1.0]))
 
 
+@pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric", "wrap"])
+@pytest.mark.parametrize("widths", [((3, 0), (1, 4)), ((0, 45), (2, 2))])
+def test_pad_of_large_array_matches_numpy(mode: str, widths: tuple[tuple[int, int], ...]) -> None:
+    x = np.random.default_rng(0).normal(size=(40, 130))
+    padded = np.pad(x, widths, mode=mode)  # type: ignore[call-overload]
+
+    def f(x: Any) -> Any:
+        return np.pad(x, widths, mode=mode)  # type: ignore[call-overload]
+
+    places = np.pad(np.arange(x.size).reshape(x.shape), widths, mode=mode)  # type: ignore[call-overload]
+    want = np.bincount(places.ravel(), padded.ravel()).reshape(x.shape)
+    np.testing.assert_array_equal(pb.compile(f)(x), padded)
+    gradient_of_x = pb.grad(lambda x: np.sum(f(x) * padded))
+    np.testing.assert_allclose(gradient_of_x(x), want, rtol=1e-12)
+    np.testing.assert_allclose(pb.compile(gradient_of_x)(x), want, rtol=1e-12)
+
+
 @pytest.mark.parametrize("x", [[1.0, np.inf, 3.0], [1.0, np.nan, 3.0, np.inf], [4, 1, 2], [True, False]])
 @pytest.mark.parametrize("f", [np.nanvar, np.nanstd])
 def test_nanvar_beside_infinities_and_of_integers_matches_numpy(f: Any, x: Any) -> None:

@@ -16,7 +16,7 @@ from pullback.numerics.axis_arguments import resolve_axis
 from pullback.ops import blocks, conversion, gathering, movement, padding
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, Index, Lengths, TensorLike, Value
+    from pullback.typing import Array, Axis, Index, Lengths, TensorLike, Value
 
 Function = Callable[..., Any]
 
@@ -208,6 +208,7 @@ def _sliding_window_view(x: Value, /, window_shape: Lengths, axis: int | None = 
 # ---- padding
 
 BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
+MIN_JOINED_SIZE = 4096  # elements from which on joining slices is quicker than an index
 
 
 def _pad(array: Value, /, pad_width: Any, mode: str = "constant", constant_values: TensorLike = 0) -> Any:
@@ -223,8 +224,33 @@ def _pad(array: Value, /, pad_width: Any, mode: str = "constant", constant_value
         return run_without_rule(f"np.pad(mode={mode!r})", np.pad, (array, widths, mode), why=why)
     for axis, width in enumerate(widths):
         if any(width):
-            array = along(array, np.pad(np.arange(array.shape[axis]), width, mode=mode), axis)  # type: ignore[call-overload]
+            array = _pad_by_position(array, width, mode, axis)
     return array
+
+
+def _pad_by_position(array: Value, width: tuple[int, int], mode: str, axis: int) -> Any:
+    """Return the array padded with its own elements; large arrays by joining slices, unless it is repeated."""
+    length = array.shape[axis]
+    places = np.pad(np.arange(length), width, mode=mode)  # type: ignore[call-overload]
+    ends = places[: width[0]], places[width[0] + length :]
+    steps = [np.unique(np.diff(end)) for end in ends]
+    if array.size < MIN_JOINED_SIZE or any(step.size > 1 for step in steps):
+        return along(array, places, axis)
+    before, after = (_take_run(array, end, axis) for end in ends)
+    return np.concatenate([*before, array, *after], axis=axis)
+
+
+def _take_run(array: Value, places: Array, axis: int) -> list[Any]:
+    """Return the elements at equal, increasing or decreasing places along an axis; none if there are no places."""
+    if not places.size:
+        return []
+    first, last = int(places[0]), int(places[-1])
+    if first == last:
+        shape = (*array.shape[:axis], places.size, *array.shape[axis + 1 :])
+        return [np.broadcast_to(along(array, slice(first, first + 1), axis), shape)]
+    step = 1 if first < last else -1
+    stop = last + step
+    return [along(array, slice(first, None if stop < 0 else stop, step), axis)]
 
 
 def _list_widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:

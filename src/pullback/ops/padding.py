@@ -156,9 +156,8 @@ def mirror_pad(x: TensorLike, paddings: Sequence[Any] | Array, mode: str = "refl
         raise ArgumentError(f"mirror_pad: mode must be 'reflect' or 'symmetric', got {mode!r}.")
     z: Any = convert_operand(x, "mirror_pad")
     shape = z.shape
-    for axis, pair in enumerate(_pairs("mirror_pad", shape, paddings)):
-        if any(pair):
-            if not shape[axis]:
-                raise ShapeError(f"mirror_pad: x has shape {shape}; there is nothing to mirror along axis {axis}.")
-            z = z[(slice(None),) * axis + (np.pad(np.arange(shape[axis]), pair, mode=mode),)]  # type: ignore[call-overload]
-    return z
+    pairs = _pairs("mirror_pad", shape, paddings)
+    for axis, pair in enumerate(pairs):
+        if any(pair) and not shape[axis]:
+            raise ShapeError(f"mirror_pad: x has shape {shape}; there is nothing to mirror along axis {axis}.")
+    return np.pad(z, pairs, mode=mode) if any(map(any, pairs)) else z  # type: ignore[call-overload]
