@@ -52,6 +52,7 @@ IMPORTERS: dict[str, set[str]] = {
         "pullback.compiler.passes.legalize",
         "pullback.compiler.passes.narrow_axes",
         "pullback.compiler.passes.roll",
+        "pullback.compiler.passes.split_small_arrays",
         "pullback.compiler.schedule.fuse",
         "pullback.compiler.schedule.memory",
         "pullback.compiler.schedule.schedule",

@@ -338,7 +338,10 @@ def _load_handler(name: str, path: str, *args: object) -> object:
     return _ABOVE[name](*args)
 
 
-for _name, _path in {"function": "interop.numpy", "ufunc": "interop.numpy", "sparse": "interop.sparse"}.items():
+for _name, _path in {
+    "function": "interop.numpy", "ufunc": "interop.numpy", "sparse": "interop.sparse",
+    "roll_steps": "transforms.backward_loops",
+}.items():  # fmt: skip
     _ABOVE[_name] = _partial(_load_handler, _name, _path)
 _ABOVE["array_namespace"] = lambda: _import_module("pullback.array_api")
 _ABOVE["special"] = lambda: _load("ops.special")

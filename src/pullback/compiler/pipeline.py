@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pullback.compiler.ir.graph import Graph
-from pullback.compiler.passes.simplify import simplify
+from pullback.compiler.passes.simplify import simplify_nodes, simplify_structures
 from pullback.compiler.runtime.cache_key import make_cache_key
 from pullback.compiler.runtime.disk_cache import NO_CACHE, default_cache
 from pullback.compiler.runtime.executable import Executable
@@ -55,15 +55,18 @@ def lower(traced: Graph, target: Target, options: Options) -> Stages:
     from pullback.compiler.codegen.module import emit
     from pullback.compiler.passes.legalize import legalize
     from pullback.compiler.passes.narrow_axes import split_narrow_axes
-    from pullback.compiler.passes.roll import roll_loops
+    from pullback.compiler.passes.roll import roll_bodies, roll_steps
+    from pullback.compiler.passes.split_small_arrays import split_small_arrays
     from pullback.compiler.schedule.fuse import fuse
     from pullback.compiler.schedule.memory import plan_memory
     from pullback.compiler.schedule.schedule import schedule
 
     started = perf_counter()
-    simplified = simplify(traced)
-    if is_enabled("loop rolling"):
-        simplified = roll_loops(simplified)
+    simplified = simplify_nodes(traced)
+    if is_enabled("loop rolling"):  # before loops that there are already are simplified: less is left to rewrite then
+        simplified = split_small_arrays(roll_bodies(simplify_structures(roll_steps(simplified))))
+    else:
+        simplified = simplify_structures(simplified)
     rewritten = perf_counter()
     legalized = legalize(split_narrow_axes(simplified))
     fused = fuse(legalized)

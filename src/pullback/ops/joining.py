@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from pullback.core.axes import moves
 from pullback.core.calculus import linear
-from pullback.core.lowering import made_of, pieces
+from pullback.core.lowering import pieces
 from pullback.core.op import alias, check_rank, convert_operand, method, op
 from pullback.core.tensor import Tensor, concrete, strip
 from pullback.errors import ArgumentError, ShapeError
@@ -189,6 +189,12 @@ def _layers(g: Any, axis: int) -> list[Any]:
     return [g[(*lead, i)] for i in range(g.shape[axis])]
 
 
+def _list_layers(shapes: Sequence[tuple[int, ...]], axis: int) -> list[Any]:
+    """Return where each tensor is in the stack."""
+    lead = (ALL,) * (axis % (len(shapes[0]) + 1))
+    return [(*lead, i) for i in range(len(shapes))]
+
+
 def _stack_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]) -> Any:
     many = broadcast_examples(args, on)
     return op.call(many, {"axis": resolve_axis(np.ndim(many[0]), params["axis"], "stack") + 1})
@@ -206,7 +212,7 @@ def _stack_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]
     ),
     d=linear(each=lambda g, axis: _layers(g, axis)),
     run=lambda tensors, axis=0: np.stack(tensors, axis),
-    lower=made_of(lambda tensors, axis: np.concatenate([np.expand_dims(t, axis) for t in tensors], axis)),
+    lower=pieces(_list_layers),
 )  # fmt: skip
 def stack(tensors: Sequence[TensorLike] | Value, /, axis: int = 0) -> Any:
     """Return the tensors stacked along a new axis.

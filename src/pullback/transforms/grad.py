@@ -22,7 +22,7 @@ from pullback.errors import ArgumentError, DataError, GradientError, Unconnected
 from pullback.transforms.argnums import Call, Cotangent, Derivative, signature_of
 from pullback.transforms.gates import open_gate
 from pullback.transforms.leaf_names import list_names, list_parameter_names, name_input
-from pullback.transforms.session import run_session
+from pullback.transforms.session import roll_long_tape, run_session
 
 if TYPE_CHECKING:
     from pullback.typing import ArgNums, Array, Operand, TensorLike, Value
@@ -130,6 +130,7 @@ class Differentiated(Derivative):
         seed = m.one if dy is None and m.one is not None else self._seed(dy, value)
         if not m.raw:
             seed = value.embed(seed)
+            roll_long_tape(tape)
         if type(y) is Tensor:
             y.g = seed
         else:

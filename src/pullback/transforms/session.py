@@ -15,13 +15,14 @@ from pullback.core.callers import reveal
 from pullback.core.interpreter import new_level
 from pullback.core.memory import node_of
 from pullback.core.tape import TAPED, Tape, add_cotangent, walk_again
-from pullback.core.tensor import Tensor
-from pullback.core.variable import is_watched, watch_below
+from pullback.core.tensor import LATER, Tensor
+from pullback.core.variable import get_trace, is_watched, watch_below
 from pullback.transforms.gates import open_gate
 from pullback.transforms.recording import Recording
 
 T = TypeVar("T")
 UNCHANGED = nullcontext()
+MIN_ROLLED_NODES = 100  # fewer are differentiated quickly one by one
 
 
 def run_session(entry: str, body: Callable[..., T], xs: Any, dy: Any = None, call: Any = None) -> T:
@@ -66,11 +67,19 @@ def _hold(tape: T, end: Callable[[], None]) -> Iterator[T]:
         end()
 
 
+def roll_long_tape(tape: Tape) -> None:
+    """Put one node for all on a tape instead of many equal steps, if a program is being compiled."""
+    if len(tape.nodes) >= MIN_ROLLED_NODES and not hooks.blocks and get_trace() is not None:
+        LATER["roll_steps"](tape)
+
+
 def pull(tape: Tape, results: list[Any], cotangents: Sequence[Any], leaves: Sequence[Any] = ()) -> list[Any]:
     """Seed results with cotangents, walk back, and return those of the leaves, None for one that is not reached.
 
     ``results`` is emptied: a reference to a large tensor would keep its buffer from being recycled.
     """
+    if tape.above:
+        roll_long_tape(tape)
     _seed(tape, results, cotangents)
     results.clear()
     tape.walk()

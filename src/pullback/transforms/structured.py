@@ -53,7 +53,9 @@ def record_jvp(body: Any, moving: Sequence[bool], wanted: Sequence[bool]) -> Any
         number = new_level()
         duals = [Dual(number, x, next(ts)) if on else x for x, on in zip(xs, moving, strict=True)]
         pairs = [split_dual(z, number) for z in body(duals)]
-        pushed = [make_zeros(z) if t is None else _fit(t, z) for (z, t), on in zip(pairs, wanted, strict=True) if on]
+        pushed = [
+            make_zeros(z) if t is None else fit_derivative(t, z) for (z, t), on in zip(pairs, wanted, strict=True) if on
+        ]
         return close(trace, [*(z for z, _ in pairs), *pushed])
 
 
@@ -98,7 +100,9 @@ class Joint:
             found = iter(record.pull(gs))
             ds = [next(found) if on else None for on in moving]
             taken = {i: d.taken for i, d in enumerate(ds) if isinstance(d, Gate)}
-            ds = [None if d is None else _fit(_make_dense(open_gate(d)), x) for d, x in zip(ds, xs, strict=True)]
+            ds = [
+                None if d is None else fit_derivative(make_dense(open_gate(d)), x) for d, x in zip(ds, xs, strict=True)
+            ]
             sums = [
                 trace.add_input(x.shape, d.dtype) if i < summed and d is not None else None
                 for i, (x, d) in enumerate(zip(xs, ds, strict=True))
@@ -126,14 +130,15 @@ def close(trace: Any, outputs: Sequence[Any]) -> Any:
     return body
 
 
-def _fit(d: Any, x: Any) -> Any:
+def fit_derivative(d: Any, x: Any) -> Any:
     """Return a derivative by ``x`` in its shape and in the dtype of derivatives."""
     wanted = float_of(x.dtype)
     d = d if np.shape(d) == x.shape else np.broadcast_to(d, x.shape)
     return d if d.dtype == wanted else d.astype(wanted)
 
 
-def _make_dense(d: Any) -> Any:
+def make_dense(d: Any) -> Any:
+    """Return a cotangent that may be row-sparse as a dense one."""
     return d.to_dense() if hasattr(d, "to_dense") else d
 
 

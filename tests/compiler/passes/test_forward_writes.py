@@ -16,13 +16,14 @@ from pullback.compiler.ir.structured import run_graph
 from pullback.compiler.passes import roll
 from pullback.compiler.passes.roll import roll_loops
 from pullback.compiler.passes.simplify import simplify
+from pullback.numerics import periods
 
 STEPS = 14
 
 
 @pytest.fixture(autouse=True)
 def roll_short_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roll, "MIN_STEPS", 6)
+    monkeypatch.setattr(periods, "MIN_STEPS", 6)
     monkeypatch.setattr(roll, "MIN_NODES", 0)
 
 

@@ -15,8 +15,10 @@ from pullback.compiler.ir.graph import Graph
 from pullback.compiler.ir.kinds import LOOP
 from pullback.compiler.ir.structured import run_graph
 from pullback.compiler.passes import roll
-from pullback.compiler.passes.roll import find_periods, roll_loops
+from pullback.compiler.passes.roll import roll_loops
 from pullback.compiler.passes.simplify import simplify
+from pullback.numerics import periods
+from pullback.numerics.periods import find_periods
 
 RNG = np.random.default_rng(0)
 STEPS = 12
@@ -24,7 +26,7 @@ STEPS = 12
 
 @pytest.fixture(autouse=True)
 def roll_short_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roll, "MIN_STEPS", 6)
+    monkeypatch.setattr(periods, "MIN_STEPS", 6)
     monkeypatch.setattr(roll, "MIN_NODES", 0)
 
 

@@ -289,6 +289,11 @@ class BodyTrace(Trace):
         inputs = [symbol.node.number for _, symbol in self.captured.values()] + self.inputs_given
         return Body(inputs, self.equations, refs, self.likes, self.program.open_body), captured
 
+    @property
+    def has_host_ops(self) -> bool:
+        """Whether there may be no machine code for one of the ops."""
+        return any(n.kind is OPAQUE for n in self.graph.nodes)
+
     def every_time(self) -> Symbol:
         self.draws = True
         return self.turn

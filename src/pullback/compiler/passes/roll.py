@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -32,34 +31,40 @@ from pullback.compiler.ir.graph import (
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, LOOP, PIECES, RESULT, VIEW
 from pullback.compiler.ir.structured import Loop
 from pullback.compiler.passes.legalize import legalize
-from pullback.compiler.passes.simplify import remove_dead_nodes, simplify
+from pullback.compiler.passes.simplify import remove_dead_nodes, simplify_nodes, simplify_structures
+from pullback.numerics import periods
+from pullback.numerics.periods import Period, find_outer_periods, find_periods
 
-__all__ = ["roll_loops"]
+__all__ = ["roll_bodies", "roll_steps"]
 
 MOVES = (VIEW, PIECES)  # steps of these kinds alone need no loop
-MIN_STEPS = 12  # steps of a loop that is rolled
 MIN_NODES = 300  # nodes in steps; fewer compile quickly
 LONG_LOOP, MANY_NODES = 32, 1000  # steps and nodes from which on elementwise steps are rolled too
 SMALL_STEP = 1024  # bytes of the values of elementwise steps that need no kernel in common
+FORWARD_PART = 0.25  # of the nodes of a program; the others are not there if the backward pass is a loop already
 MAX_DELAY = 4  # steps after which a value may be used last
-COMPARED_NODES = 12  # nodes in a row that are compared to find periods
-MAX_PERIODS = 16  # periods that are tried
 MAX_PERIODS_OF_STEP = 4  # periods that one step may have: x and y may be computed by the same ops
 
 
 def roll_loops(graph: Graph) -> Graph:
     """Return an equivalent graph with loops instead of repeated steps; the same graph if there are none."""
-    if any(n.kind.has_bodies for n in graph.nodes):
-        graph = _roll_bodies(graph)
-    if len(graph.nodes) < MIN_NODES:
-        return graph
-    roller = Roller(graph)
-    if roller.repeated < MIN_NODES:
-        return graph
-    return simplify(remove_dead_nodes(roller.run()))
+    made = roll_steps(graph)
+    return roll_bodies(made if made is graph else simplify_structures(made))
 
 
-def _roll_bodies(graph: Graph) -> Graph:
+def roll_steps(graph: Graph) -> Graph:
+    """Return an equivalent graph with loops instead of repeated steps; loops and branches stay as they are."""
+    has_loops = any(n.kind is LOOP for n in graph.nodes)
+    if len(graph.nodes) < MIN_NODES and not has_loops:
+        return graph
+    roller = Roller(graph, FORWARD_PART if has_loops else 1.0)
+    if not roller.periods and not has_loops:
+        return graph
+    return simplify_nodes(remove_dead_nodes(roller.run()))
+
+
+def roll_bodies(graph: Graph) -> Graph:
+    """Roll repeated steps in the bodies of loops and branches of a graph, and return it."""
     for n in graph.nodes:
         if n.kind.has_bodies:
             bodies = [roll_loops(body) for body in n.data.bodies]
@@ -68,79 +73,7 @@ def _roll_bodies(graph: Graph) -> Graph:
     return graph
 
 
-# ---- where nodes repeat
-
-
-class Period(NamedTuple):
-    """A part of a list of nodes that repeats."""
-
-    start: int
-    length: int  # of a period
-    end: int
-
-
-def find_periods(labels: Any) -> list[Period]:
-    """Return the parts of an array of labels with at least MIN_STEPS equal periods, in order; they do not overlap.
-
-    >>> find_periods(np.array([7, 8, *[1, 2, 3] * 100, 9, 9]))
-    [Period(start=2, length=3, end=302)]
-    """
-    found: list[Period] = []
-    taken = np.zeros(len(labels), bool)
-    for length in _list_candidates(labels):
-        same = (labels[length:] == labels[:-length]) & ~taken[length:] & ~taken[:-length]
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], same, [0]])))
-        end = 0
-        for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-            start = max(first, end)  # runs may overlap by less than a period
-            if last - start >= (MIN_STEPS - 1) * length and not taken[start : last + length].any():
-                end = last + length
-                found.append(Period(start, _find_shortest(labels[start:end], length), end))
-                taken[start:end] = True
-    return sorted(found)
-
-
-def find_outer_periods(labels: Any, inner: Sequence[Period]) -> list[Period]:
-    """Return the parts that repeat as a whole, each period with one of these in it, as those of two nested loops do.
-
-    >>> rows = np.array([7, *[1, 2] * 20] * 15)
-    >>> find_outer_periods(rows, [Period(41 * i + 1, 2, 41 * i + 41) for i in range(15)])
-    [Period(start=1, length=41, end=615)]
-    """
-    found: list[Period] = []
-    for one, other in pairwise(inner):
-        length = other.start - one.start
-        if other.length != one.length or (found and one.start < found[-1].end):
-            continue
-        differ = np.flatnonzero(labels[one.start + length :] != labels[one.start : -length])
-        end = one.start + length + int(differ[0]) if len(differ) else len(labels)
-        if end - one.start >= MIN_STEPS * length:
-            found.append(Period(one.start, length, end))
-    return found
-
-
-def _find_shortest(labels: Any, length: int) -> int:
-    """Return the shortest period of labels that have a period of some length."""
-    return next(d for d in range(1, length + 1) if length % d == 0 and (labels[d:] == labels[:-d]).all())
-
-
-def _list_candidates(labels: Any) -> list[int]:
-    """Return lengths that periods may have, those first that repeat more nodes."""
-    if len(labels) < MIN_STEPS:
-        return []
-    mixed = np.zeros(len(labels), np.uint64)
-    for i in range(min(COMPARED_NODES, len(labels))):  # a hash of each node and those after it
-        mixed[: len(labels) - i] = mixed[: len(labels) - i] * np.uint64(0x9E3779B97F4A7C15) + labels[i:].astype(
-            np.uint64
-        )
-    order = np.argsort(mixed, kind="stable")
-    again = mixed[order][1:] == mixed[order][:-1]
-    distances, counts = np.unique(np.diff(order)[again], return_counts=True)
-    many = counts >= MIN_STEPS // 2
-    ranked = sorted(
-        zip((distances * counts)[many].tolist(), distances[many].tolist(), strict=True), key=lambda c: (-c[0], c[1])
-    )
-    return [distance for _, distance in ranked[:MAX_PERIODS]]
+# ---- classes of nodes and of their operands
 
 
 def _label_nodes(nodes: Sequence[Node]) -> Any:
@@ -152,9 +85,6 @@ def _label_nodes(nodes: Sequence[Node]) -> Any:
         key = (n.kind, n.shape, n.dtype, data, *[(a.shape, a.dtype) for a in n.args])
         labels[i] = known.setdefault(key, len(known))
     return labels
-
-
-# ---- classes of operands of repeated nodes
 
 
 class Same(NamedTuple):
@@ -297,7 +227,7 @@ class Repetition:
     def _settle_beginning(self) -> bool:
         """Leave out first steps until the initial values of the carry are computed before the loop."""
         for _ in range(MAX_DELAY + 1):
-            if self.steps < MIN_STEPS:
+            if self.steps < periods.MIN_STEPS:
                 return False
             begun = [
                 self.get(j, self.first + t).args[k]
@@ -342,9 +272,9 @@ class Repetition:
 
 
 class Roller:
-    """Copies a graph, with loops instead of repeated steps."""
+    """Copies a graph, with loops instead of repeated steps; ``part`` is that of the nodes of all steps which it has."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, part: float) -> None:
         self.graph = graph
         self.new, self.made = graph.copy_inputs()
         leaves: set[int] = set()  # inputs, constants, and views of these
@@ -355,8 +285,10 @@ class Roller:
         self.nodes = [n for n in graph.nodes if n.number not in leaves]
         labels = _label_nodes(self.nodes)
         inner = find_periods(labels)
-        self.repeated = sum(period.end - period.start for period in inner)
+        self.repeated = sum(period.end - period.start for period in inner) / part
         self.periods = sorted([*find_outer_periods(labels, inner), *inner], key=lambda p: (p.start, -p.length))
+        if self.repeated < MIN_NODES:
+            self.periods = []
 
     def run(self) -> Graph:
         """Return the new graph."""
@@ -387,7 +319,7 @@ class Roller:
         """
         counts = [*range(1, MAX_PERIODS_OF_STEP + 1)]
         for count in counts:
-            if (period.end - period.start) // (period.length * count) >= MIN_STEPS:
+            if (period.end - period.start) // (period.length * count) >= periods.MIN_STEPS:
                 repetition = Repetition(self, period._replace(length=period.length * count))
                 if repetition.classify():
                     return repetition if repetition.is_worthwhile() else None
@@ -403,7 +335,7 @@ class Roller:
         args = [self.made[a.number] for a in n.args]
         if n.kind is VIEW:
             self.made[n.number] = add_view(self.new, args[0], n.shape, n.data, n.line)
-        elif n.kind is PIECES and len(args) >= MIN_STEPS:
+        elif n.kind is PIECES and len(args) >= periods.MIN_STEPS:
             data, args = join_pieces(self.new, n, args)
             self.made[n.number] = self.new.add(PIECES, args, n.shape, n.dtype, data, n.line)
         else:

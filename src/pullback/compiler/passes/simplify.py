@@ -39,10 +39,19 @@ MAX_LOOK_THROUGH = 8  # depth to which the operands of an expression are examine
 
 def simplify(graph: Graph) -> Graph:
     """Return an equivalent graph with fewer and cheaper nodes."""
-    made = remove_dead_nodes(_rebuild(pad_spaced(forward_writes(graph))))
-    if not any(n.kind.has_bodies for n in made.nodes):
-        return made
-    return remove_dead_nodes(_rebuild(remove_dead_nodes(simplify_loops(made, simplify))))
+    return simplify_structures(simplify_nodes(graph))
+
+
+def simplify_nodes(graph: Graph) -> Graph:
+    """Return an equivalent graph with fewer and cheaper nodes, loops and branches as they are."""
+    return remove_dead_nodes(_rebuild(pad_spaced(forward_writes(graph))))
+
+
+def simplify_structures(graph: Graph) -> Graph:
+    """Return an equivalent graph with simplified loops and branches."""
+    if not any(n.kind.has_bodies for n in graph.nodes):
+        return graph
+    return remove_dead_nodes(_rebuild(remove_dead_nodes(simplify_loops(graph, simplify))))
 
 
 def _rebuild(graph: Graph) -> Graph:
@@ -393,17 +402,18 @@ def _merge_sum_of_products(g: Graph, n: Node, x: Node) -> Node | None:
         return None
     (a, at_a, steps_a), (b, at_b, steps_b) = map(resolve_view, x.args)
     shape_a, shape_b = (arg.shape for arg in x.args)
-    along_a, along_b = (*steps_a[:-2], steps_a[-1]), steps_b[:-1]
     lengths = (*shape_a[:-2], shape_a[-1])
-    if not (_is_one_axis(lengths, along_a) and _is_one_axis(lengths, along_b)):
+    kept = [i for i, length in enumerate(lengths) if length != 1] or [loop]
+    along_a, along_b = ([steps[i] for i in kept] for steps in ((*steps_a[:-2], steps_a[-1]), steps_b[:-1]))
+    if not all(_is_one_axis([lengths[i] for i in kept], along) for along in (along_a, along_b)):
         return None
     k = prod(lengths)
-    left = g.add(VIEW, (a,), (shape_a[-2], k), n.dtype, View(at_a, (steps_a[-2], steps_a[-1])), n.line)
-    right = g.add(VIEW, (b,), (k, shape_b[-1]), n.dtype, View(at_b, steps_b[-2:]), n.line)
+    left = g.add(VIEW, (a,), (shape_a[-2], k), n.dtype, View(at_a, (steps_a[-2], along_a[-1])), n.line)
+    right = g.add(VIEW, (b,), (k, shape_b[-1]), n.dtype, View(at_b, (along_b[-1], steps_b[-1])), n.line)
     return g.add(PRODUCT, (left, right), n.shape, n.dtype, None, n.line)
 
 
-def _is_one_axis(lengths: tuple[int, ...], steps: tuple[int, ...]) -> bool:
+def _is_one_axis(lengths: list[int], steps: list[int]) -> bool:
     """Return whether axes with these lengths and strides can be one axis."""
     return all(steps[i] == steps[i + 1] * lengths[i + 1] for i in range(len(lengths) - 1))
 
