@@ -35,8 +35,6 @@ from pullback.transforms.recorded_steps import (
 from pullback.transforms.scan_op import ScanOp
 from pullback.transforms.structured import fit_derivative, make_dense, make_zeros
 
-__all__: list[str] = []
-
 
 def roll_steps(tape: Tape) -> None:
     """Put one node for all on a tape instead of many equal steps."""
@@ -86,9 +84,7 @@ class BackwardLoop:
         writes = None if any(isinstance(n.g, Gate) for n in nodes) else self._find_writes()
         if writes is None:
             return False
-        places = [j for j in range(steps.length) if j not in steps.sinks | steps.fixed]
-        incoming = {j: [n.g for n in steps.get_all(j)] for j in places}
-        step = StepWriter(steps, {j: gs for j, gs in incoming.items() if any(g is not None for g in gs)}, writes)
+        step = StepWriter(steps, self._find_incoming(), writes)
         if step.reached and not step.write(get_trace()):
             return False
         for write in writes:
@@ -97,13 +93,24 @@ class BackwardLoop:
             add_cotangent(node, g)
         if step.reached:
             step.run()
-        for j in sorted(steps.fixed, reverse=True):
-            first, *others = steps.get_all(j)
+        self._pull_fixed()
+        return True
+
+    def _find_incoming(self) -> dict[int, list[Any]]:
+        """Return the cotangents that nodes of the loop have from after it, by place."""
+        steps = self.steps
+        places = [j for j in range(steps.length) if j not in steps.sinks | steps.fixed]
+        found = {j: [n.g for n in steps.get_all(j)] for j in places}
+        return {j: gs for j, gs in found.items() if any(g is not None for g in gs)}
+
+    def _pull_fixed(self) -> None:
+        """Run the rules of nodes that are the same in all steps, once for all."""
+        for j in sorted(self.steps.fixed, reverse=True):
+            first, *others = self.steps.get_all(j)
             for n in others:
                 if n.g is not None:
                     add_cotangent(first, n.g)
             walk_node(first)
-        return True
 
     def _find_writes(self) -> list[Write] | None:
         """Return the writes of all steps, with the cotangents of the arrays.
@@ -353,17 +360,10 @@ class StepWriter:
         """Run the loop, and add the contributions to the cotangents of nodes before it."""
         steps, body = self.steps, self.body
         numbers = dict(zip(self.keys, body.inputs, strict=True))
-        used = body.list_used()
-        constants: dict[Any, Any] = {}
         incoming = {j: _add_up(*parts) for j, parts in self.stacked.items()}
-        rows = {("stacked", j): _delay(ds) if j in self.early else ds for j, ds in incoming.items()}
-        for key in self.values:
-            if numbers.get(key) in used:
-                column = self._list_values(key)
-                if are_same(column) or (key[0] == "node" and key[1] in steps.fixed):
-                    constants[key] = column[0]
-                else:
-                    rows[key] = _stack(column)
+        used = body.list_used()
+        constants, rows = self._find_operands([key for key in self.values if numbers.get(key) in used])
+        rows = {("stacked", j): _delay(ds) if j in self.early else ds for j, ds in incoming.items()} | rows
         begin: dict[Any, Any] = {("carried", key): self._find_begin(*key) for key in self.carried}
         for j in self.early:
             begin["carried", (j, 1)] = begin["carried", (j, 1)] + incoming[j][-1]
@@ -379,6 +379,17 @@ class StepWriter:
             add_cotangent(node, next(made))
         for (j, k), ds in zip(self.rows, made, strict=True):
             self._spread(j, k, ds)
+
+    def _find_operands(self, keys: Sequence[Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """Return values of the forward pass that are the same in all steps, and the others, stacked."""
+        constants, rows = dict[Any, Any](), dict[Any, Any]()
+        for key in keys:
+            column = self._list_values(key)
+            if are_same(column) or (key[0] == "node" and key[1] in self.steps.fixed):
+                constants[key] = column[0]
+            else:
+                rows[key] = _stack(column)
+        return constants, rows
 
     def _find_begin(self, j: int, k: int) -> Any:
         """Return the cotangent of a node ``k`` steps before the end, of which the loop begins with the carry."""

@@ -19,8 +19,6 @@ from pullback.numerics import periods
 from pullback.numerics.periods import Period, find_outer_periods, find_periods
 from pullback.transforms.session import MIN_ROLLED_NODES
 
-__all__: list[str] = []
-
 LONG_LOOP, MANY_NODES = 32, 250  # steps and nodes from which on elementwise steps become a loop too
 SMALL_STEP = 1024  # bytes of the values of elementwise steps that need no kernel in common
 MAX_DELAY = 4  # steps after which a value may be used last
@@ -266,23 +264,27 @@ class RecordedSteps:
 
     def _find_roles(self) -> bool:
         """Find which nodes are not computed in the loop, and return whether the others can be."""
-        at = self.middle * self.length
-        self.aliases = {j for j in range(self.length) if at + j in self.written}
-        varying = {
-            j
-            for j in range(self.length)
-            if _is_indexing(self.get(j, 0)) and j not in self.aliases and not self._has_same_index(j)
-        }
+        at, places = self.middle * self.length, range(self.length)
+        self.aliases = {j for j in places if at + j in self.written}
+        indexing = {j for j in places if _is_indexing(self.get(j, 0))} - self.aliases
+        varying = {j for j in indexing if not self._has_same_index(j)}
         self.sources = {j for j in varying if _is_read(self.get(j, 0))}  # elements of arrays from before the loop
         self.sinks = varying - self.sources  # writes to an array that is used after the loop only
         self.fixed: set[int] = set()  # nodes that are the same in all steps
-        for j in range(self.length):
-            if j not in varying and j not in self.aliases and self._is_fixed(j):
+        for j in places:
+            if j not in varying | self.aliases and self._is_fixed(j):
                 self.fixed.add(j)
-        uses = [(j, k, x.place) for (j, k), x in self.operands.items() if isinstance(x, Before)]
-        lines = {j: find_line([n.y[0] for n in self.get_all(j)]) for j in self.sources}
-        return all(isinstance(self.operands[j, 0], Fixed) and lines[j] is not None for j in self.sources) and all(
-            (j in self.sinks and k == 0) or place not in self.sinks for j, k, place in uses
+        return all(map(self._is_line, self.sources)) and not self._reads_sinks()
+
+    def _is_line(self, j: int) -> bool:
+        """Return whether the elements that are read at a place are of one array, at equal distances."""
+        return isinstance(self.operands[j, 0], Fixed) and find_line([n.y[0] for n in self.get_all(j)]) is not None
+
+    def _reads_sinks(self) -> bool:
+        """Return whether an array that is written to is used in the steps otherwise than by the next write."""
+        return any(
+            isinstance(x, Before) and x.place in self.sinks and (j not in self.sinks or k != 0)
+            for (j, k), x in self.operands.items()
         )
 
     def _has_same_index(self, j: int) -> bool:

@@ -208,11 +208,18 @@ def _find_repeated(x: Node) -> Repeated | None:
     )
 
 
+def _find_repeated_alike(arrays: list[Node], shape: tuple[int, ...]) -> dict[Node, Repeated] | None:
+    """Return of what each array repeats the elements; None if one does not, or otherwise than the others."""
+    found = {a: repeated for a in arrays if a.shape == shape and (repeated := _find_repeated(a)) is not None}
+    alike = {(a.kind, r.shape, r.axes) for a, r in found.items()}
+    return found if len(alike) == 1 and len(found) == len(set(arrays)) else None
+
+
 def _repeat_after(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     """Return a function of elements that are all repeated in the same way as the repeated function of the elements."""
     arrays = [a for a in args if a.size > 1]
-    found = {a: repeated for a in arrays if a.shape == n.shape and (repeated := _find_repeated(a)) is not None}
-    if not arrays or len(found) < len(set(arrays)) or len({(a.kind, r.shape, r.axes) for a, r in found.items()}) > 1:
+    found = _find_repeated_alike(arrays, n.shape)
+    if found is None:
         return None
     _, whole, _ = found[arrays[0]]
     keep = [i for i in range(len(whole)) if i not in found[arrays[0]].axes]

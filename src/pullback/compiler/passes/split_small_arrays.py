@@ -18,8 +18,6 @@ from pullback.compiler.ir.structured import Loop
 from pullback.compiler.passes.simplify import remove_dead_nodes, simplify_nodes
 from pullback.core.tensor import BY_KERNEL
 
-__all__ = ["split_small_arrays"]
-
 MAX_ELEMENTS = 4  # of an array that is split
 MAX_NODES = 4000  # of the new body
 
