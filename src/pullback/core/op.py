@@ -99,6 +99,7 @@ WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen array
 # Keywords of NumPy's array methods that ops do not take.
 NUMPY_KEYWORDS = frozenset({"dtype", "initial", "kind", "mode", "order", "out", "where"})
 MAX_UNBUILT_CALLS = 256  # calls that would not use an op's generated function, after which it is built nevertheless
+CALLS_PER_LARGE = 64  # as how many of these a call with a large array counts: its backward pass needs machine code
 BUILDING = RLock()  # held while an op's functions are generated; reentrant, since its rules may build other ops
 STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
 
@@ -310,7 +311,7 @@ class Op:
 
     def _can_wait(self, args: tuple[Any, ...]) -> bool:
         """Return whether a call needs no generated function, which takes longer to make than hundreds of such calls."""
-        self.waited += 1
+        self.waited += CALLS_PER_LARGE if any(type(a) is Large for a in args) else 1
         return not self.is_observed and self.waited < MAX_UNBUILT_CALLS and any(map(is_unusual, args))
 
     def _find_shortcut(self, x: Any, y: Any) -> Any:
