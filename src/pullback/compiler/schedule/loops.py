@@ -32,6 +32,9 @@ from pullback.compiler.target import Target
 
 MAX_REGISTERS = 4  # of a vector: the latencies of their computations overlap
 PLAIN_REGISTERS = 2  # of a vector of plain arithmetic: several iterations of such a short loop overlap, too
+INDEPENDENT_REGISTERS = 2  # of a vector of 64 bytes whose own computations overlap: half the code to compile
+MIN_INDEPENDENT_COST = 100  # cost of a kernel from which on that is worth it
+MIN_INDEPENDENT = 2.5  # cost of a kernel ÷ cost of its longest chain of ops, from which on computations overlap
 MAX_PLAIN_COST = 4  # cost of an op of plain arithmetic
 MIN_PLAIN_COST = 6  # cost of all ops together: of cheaper loops, counting and jumping is a part that matters
 MIN_VECTORS = 3  # along a row, for vectors of several registers: for fewer, the longer code is not worth compiling
@@ -481,7 +484,11 @@ class LoopPlan:
             return 1  # of each column: their computations overlap
         if self.rows_at_once > 1:
             return self.target.registers // (2 * self.rows_at_once)
-        registers = PLAIN_REGISTERS if apart or self._is_plain() else MAX_REGISTERS
+        registers = MAX_REGISTERS
+        if apart or self._is_plain():
+            registers = PLAIN_REGISTERS
+        elif self._is_independent():
+            registers = INDEPENDENT_REGISTERS
         most = self._limit_registers(few_rows=prod(a.length for a in rows) < MANY_ROWS)
         while registers > most:
             registers //= 2
@@ -506,6 +513,20 @@ class LoopPlan:
         stores = all(any(n.kind is not FOLD for n in results) for results in self.results)
         is_cheap = self.kernel.cost < MIN_PLAIN_COST
         return stores and not is_cheap and all(estimate_cost(n) <= MAX_PLAIN_COST for n in self.kernel.nodes)
+
+    def _is_independent(self) -> bool:
+        """Return whether vectors are long, and most ops of the only pass do not wait for each other.
+
+        With 4 registers such kernels run 0.98 to 1.05 times as fast as with 2, and compile 1.3 to 1.5 times as long.
+        With vectors of 32 bytes they run up to 1.25 times as fast.
+        """
+        if self.passes > 1 or self.target.vector_bytes < 64 or self.kernel.cost < MIN_INDEPENDENT_COST:
+            return False
+        longest: dict[int, int] = {}  # cost of the longest chain of ops that ends with a node
+        for n in self.kernel.nodes:
+            made = (u.node.number for use in self.uses_of(n) for u in self.leaves(use) if self.kernel.makes(u))
+            longest[n.number] = estimate_cost(n) + max((longest[m] for m in made), default=0)
+        return self.kernel.cost >= MIN_INDEPENDENT * max(longest.values(), default=1)
 
     @cached_property
     def sums_columns_in_registers(self) -> bool:
