@@ -123,7 +123,7 @@ from pullback.ops.gathering import (
 
 # ---- Ops that others are made of
 
-from pullback.ops import diagonals as _diagonals, draws as _draws  # noqa: F401
+from pullback.ops import diagonals as _diagonals, draws as _draws, positions as _positions  # noqa: F401
 
 # ---- Errors, and the registration of tensors with other libraries
 

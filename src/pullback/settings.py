@@ -40,10 +40,20 @@ def is_enabled(mechanism: str) -> bool:
     >>> is_enabled("eager kernels") or "PULLBACK_EAGER_KERNELS" in os.environ or "PULLBACK_SAFE" in os.environ
     True
     """
-    value = os.environ.get(MECHANISMS[mechanism], "").lower()
-    return value not in OFF and (value != "" or os.environ.get(SAFE, "0").lower() in OFF)
+    value = os.environ.get(MECHANISMS[mechanism])
+    return not _is_safe() if not value else value.lower() not in OFF
 
 
 def list_disabled() -> tuple[str, ...]:
     """Return the mechanisms that are switched off."""
-    return tuple(name for name in MECHANISMS if not is_enabled(name))
+    safe, given = _is_safe(), os.environ
+    return tuple(
+        name
+        for name, variable in MECHANISMS.items()
+        if (given[variable].lower() in OFF if given.get(variable) else safe)
+    )
+
+
+def _is_safe() -> bool:
+    """Return whether everything is off that is not set to 1 itself."""
+    return (os.environ.get(SAFE) or "0").lower() not in OFF

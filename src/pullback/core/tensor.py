@@ -83,10 +83,9 @@ class Tensor(TensorOps):
     )
 
     _internal: tuple[str, ...] = (  # attributes for the engine, not listed by dir(x)
-        "all_values", "as_leaf", "beneath", "call_unfollowed", "differentiates", "draw_below", "draw_uniform", "embed",
-        "form", "g", "has_derivative", "has_tangent", "in_form", "interpret", "is_variable", "level", "links", "meta",
-        "read", "refers", "stands_for_numbers", "stop_following", "stopped", "strip", "stripped", "unfollowed", "value",
-        "via", "x", "y",
+        "all_values", "as_leaf", "beneath", "call_unfollowed", "differentiates", "embed", "form", "g", "has_derivative",
+        "has_tangent", "in_form", "interpret", "is_variable", "level", "links", "meta", "read", "refers",
+        "stands_for_numbers", "stop_following", "stopped", "strip", "stripped", "unfollowed", "value", "via", "x", "y",
     )  # fmt: skip
     refers = False  # whether it must be read before an op computes with it, as a variable
     is_variable = False

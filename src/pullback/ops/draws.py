@@ -17,7 +17,7 @@ from pullback.core.op import op
 if TYPE_CHECKING:
     from pullback.typing import Array, TensorLike
 
-__all__ = ["draw_below", "draw_uniform"]
+__all__: list[str] = []  # ops that others are made of
 
 PER_BLOCK = {"f4": 8, "f8": 4}  # numbers of a block of the stream
 

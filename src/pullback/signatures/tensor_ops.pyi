@@ -394,12 +394,6 @@ class TensorOps:
         """Return the quotient ``x / y``; it is a float for integers too, as in Python."""
     def dot(self, *args: object, **kwargs: object) -> Tensor:
         """As ``np.dot(x, ...)``."""
-    def draw_below(
-        self, place: TensorLike, key0: TensorLike, key1: TensorLike, bound: TensorLike, /, dtype: str = "f8"
-    ) -> Tensor:
-        """Return where the numbers of ``draw_uniform`` are less than a bound."""
-    def draw_uniform(self, place: TensorLike, key0: TensorLike, key1: TensorLike, /, dtype: str = "f8") -> Tensor:
-        """Return the numbers at the places ``base + place`` of the stream with a key, which are at least 0 and below 1."""
     def dropout(self, rate: float, noise_shape: ShapeLike | None = None, seed: Seed = None) -> Tensor:
         """Return ``x`` with a fraction ``rate`` of its elements set to 0, and the others scaled by ``1 / (1 - rate)``."""
     def eigvals(self) -> Tensor:

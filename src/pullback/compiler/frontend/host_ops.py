@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.op import REGISTRY
 from pullback.errors import IndexRangeError, IntegerRangeError
 
 
@@ -71,11 +72,12 @@ class Positions(HostOp):
     def is_checked_by_code(self) -> bool:
         return self.length > 0
 
-    def resolve(self, at: Any) -> tuple[Any, Any]:
-        """Return non-negative positions, with 0 for those out of range, and a mask of the latter."""
-        at = np.where(at < 0, at + self.length, at)
-        wrong = (at < 0) | (at >= self.length)
-        return np.where(wrong, 0, at), wrong
+    def resolve(self, t: Any, at: Any) -> tuple[Any, Any]:
+        """Return symbols of non-negative positions, with 0 for those out of range, and of a mask of the latter."""
+        params = {"length": self.length}
+        return t.perform(REGISTRY["resolve_position"], [at], params), t.perform(
+            REGISTRY["is_position_wrong"], [at], params
+        )
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         at = np.asarray(values[0], np.int64)
@@ -98,9 +100,9 @@ class Coordinates(HostOp):
     def is_checked_by_code(self) -> bool:
         return min(self.shape) > 0
 
-    def resolve(self, at: Any) -> tuple[Any, Any]:
-        """Return flat positions, and a mask of those that are out of range, whose flat positions are arbitrary."""
-        each = [Positions(self.name, n).resolve(at[..., k]) for k, n in enumerate(self.shape)]
+    def resolve(self, t: Any, at: Any) -> tuple[Any, Any]:
+        """Return symbols of flat positions, and of a mask of those out of range, whose flat positions are arbitrary."""
+        each = [Positions(self.name, n).resolve(t, at[..., k]) for k, n in enumerate(self.shape)]
         (flat, wrong), *others = each
         for n, (along, outside) in zip(self.shape[1:], others, strict=True):
             flat, wrong = flat * n + along, wrong | outside

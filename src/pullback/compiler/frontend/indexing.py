@@ -20,6 +20,7 @@ from pullback.core.op import REGISTRY
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.positions import Lines, find_lines
 
+INT64 = np.dtype(np.int64)
 MAX_NARROW = 4  # places of a last axis that are taken one by one
 
 # ---- by row index
@@ -50,12 +51,12 @@ def check_positions(t: Any, op: Any, at: Any) -> Any:
     while source.kind is VIEW or (source.kind is CAST and _holds_positions(source.dtype, op)):
         (source,) = source.args
     if isinstance(op, Positions) and 0 < _find_axis_length(source) <= op.length:
-        return np.astype(t.make_symbol(node), np.int64)  # found along an axis that is not longer: no check is needed
+        return t.make_symbol(t.cast(node, INT64))  # found along an axis that is not longer: no check is needed
     if t.checks is None or node.dtype == np.uint64 or not node.size or not op.is_checked_by_code:
         return t.opaque(op, [at], {})
     key = node.number, op
     if key not in t.checked:  # a gradient scatters to the positions that were gathered from
-        t.checked[key], wrong = op.resolve(np.astype(t.make_symbol(node), np.int64))
+        t.checked[key], wrong = op.resolve(t, t.make_symbol(t.cast(node, INT64)))
         t.check_positions(node, op, wrong)
     return t.checked[key]
 

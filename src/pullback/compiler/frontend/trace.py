@@ -495,7 +495,7 @@ class Trace:
     def check_positions(self, node: Node, op: Any, wrong: Any) -> None:
         """Let ``op`` raise for positions, after the program has run, if ``wrong`` is true for any of them."""
         if self.checks is not None:
-            self.checks.append(np.any(wrong))
+            self.checks.append(self.perform(BY_KERNEL[np.any], [wrong], {"axis": None, "keepdims": False}))
             self.graph.checks.append((node, op))
 
     def join_checks(self) -> Node:

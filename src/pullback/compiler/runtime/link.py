@@ -36,9 +36,9 @@ def link(text: str, longest_block: int, contents: Contents, target: Target, cach
     names = _list_functions(manifest)
     if not names:
         return Linked(contents, None, {})
-    made, stats = get_code(text, names, _find_imports(manifest), cache, target=target, longest_block=longest_block)
-    key = make_code_key(text, cache, target=target).hex()
-    return Linked(contents._replace(manifest=replace(manifest, code=key)), made, stats)
+    key, imports = make_code_key(text, cache, target=target), _find_imports(manifest)
+    made, stats = get_code(text, names, imports, cache, target=target, longest_block=longest_block, key=key)
+    return Linked(contents._replace(manifest=replace(manifest, code=key.hex())), made, stats)
 
 
 def load(cache: Any, key: bytes | None, traced: Graph, get_legalized: Callable[[], Graph]) -> Linked | None:

@@ -17,7 +17,7 @@ from pullback.compiler.runtime.abi.object_loader import Loaded, has_loader, link
 from pullback.compiler.runtime.disk_cache import NO_CACHE
 from pullback.compiler.target import Target, get_cpu_features, get_own_target, get_target, read_cpuinfo
 from pullback.errors import CompileError
-from pullback.settings import is_enabled, list_disabled
+from pullback.settings import is_enabled
 
 _lock = threading.RLock()
 # Passes of LLVM: the option that leaves one out of code generation, and the one that sets it back.
@@ -238,8 +238,12 @@ def make_code_key(text: str, cache: Any, effort: int = 3, target: Target | None 
     version = getattr(sys.modules["pullback"], "__version__", "")
     passes = f"{STRENGTH_REDUCTION} {SCHEDULER} {LATE_SCHEDULER} {LONG_BLOCK}"
     made_by = describe_translator(target or get_target()), passes, version, str(effort)
-    key: bytes = cache.key(text, *made_by, *list_disabled())
+    key: bytes = cache.key(text, *made_by, f"object loader {_has_own_loader()}")
     return key
+
+
+def _has_own_loader() -> bool:
+    return has_loader() and is_enabled("object loader")
 
 
 def load_code(key: bytes, names: list[str], imports: dict[str, int], cache: Any) -> LoadedCode | None:
@@ -259,19 +263,21 @@ def get_code(
     effort: int = 3,
     target: Target | None = None,
     longest_block: int = 0,
+    key: bytes | None = None,
 ) -> tuple[LoadedCode, dict[str, float]]:
     """Return the functions of a module, from the cache, or compiled and kept there.
 
-    ``longest_block``: the instructions of its longest basic block, by which passes of LLVM are chosen.
+    ``longest_block``: the instructions of its longest basic block, by which passes of LLVM are chosen.  ``key``: the
+    cache key of its object code, if it is known.
     """
-    key = make_code_key(text, cache, effort, target)
+    key = key or make_code_key(text, cache, effort, target)
     begin = perf_counter()
     found = load_code(key, names, imports, cache)
     if found is not None:
         return found, {"load": (perf_counter() - begin) * 1e3}
     code, spent = compile_object(text, effort, target, longest_block)
     begin = perf_counter()
-    image = link_object(code) if has_loader() and is_enabled("object loader") else None
+    image = link_object(code) if _has_own_loader() else None
     made = None
     if image is not None:
         data = IMAGE + pack_image(image)
