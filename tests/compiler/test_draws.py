@@ -116,6 +116,7 @@ def test_moments_and_counts() -> None:
 def test_numpy_draws_while_tracing_warn() -> None:
     generator = np.random.default_rng(0)
     for f in (lambda x: x + np.random.normal(size=3), lambda x: x + generator.normal(size=3)):  # noqa: NPY002
-        with pytest.warns(TracedDrawWarning, match="pb.random"):
+        with pytest.warns(TracedDrawWarning, match="pb.random") as caught:
             pb.compile(f)(np.zeros(3))
+        assert caught[0].filename == __file__
     pb.compile(lambda x: x + pb.random.normal(x.shape))(np.zeros(3))  # warnings are errors in tests

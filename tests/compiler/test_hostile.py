@@ -304,7 +304,7 @@ def test_static_argument_errors() -> None:
     [
         (lambda x: x if x > 0 else -x, r"bool\(\) of .*: only shapes and dtypes are known then. Choose with where"),
         (lambda x: math.sqrt(x), r"float\(\) of .* Stay with pullback or NumPy functions \(np.sin for math.sin"),
-        (lambda x: x.item(), r"item\(\) of .* Stay with pullback or NumPy functions, or name the argument"),
+        (lambda x: x.item(), r"item\(\) of .* Stay with .* \(x itself for x.item\(\)\), or name the argument"),
         (lambda x: np.zeros(x.astype(int)), r"a length of a shape is a traced number, as n in np.zeros\(n\)"),
     ],
     ids=["bool", "float", "item", "length of a shape"],

@@ -498,10 +498,11 @@ def into(x: Any, index: Any, value: Any) -> None:
 ADDED = np.frompyfunc(lambda x, y: x + y, 2, 1)  # a ufunc of two arguments without a rule
 
 LOST: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
-    "asarray": (np.asarray, TracedValueError, r"np.asarray\(\) of a traced tensor of shape \(3, 3\) would lose"),
+    "asarray": (np.asarray, TracedValueError, r"traced tensor of shape \(3, 3\) would lose.*x itself for np.asarray"),
     "array of rows": (lambda t: np.array([t[0], t[1]]), TracedValueError, "would lose its gradient.*np.stack joins"),
     "array of floats": (lambda t: np.array([t[0, 0], 1.0], float), TracedValueError, "np.array without a dtype"),
-    "float": (lambda t: float(t[0, 0]), TracedValueError, r"float\(\) of a traced tensor of shape \(\)"),
+    "float": (lambda t: float(t[0, 0]), TracedValueError, r"float\(\) of .* shape \(\).*x itself for float"),
+    "item": (lambda t: t[0, 0].item(), TracedValueError, r"item\(\) of a traced tensor.*x itself for x.item"),
     "int": (lambda t: int(t[0, 0]), TracedValueError, r"int\(\) of a traced"),
     "complex": (lambda t: complex(t[0, 0]), TracedValueError, r"complex\(\) of a traced|float\(\) of a traced"),
     "math": (lambda t: math.sin(t[0, 0]), TracedValueError, r"float\(\) of a traced"),
@@ -518,7 +519,7 @@ LOST: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     ),
     "dlpack": (np.from_dlpack, TracedValueError, "DLPack export"),
     "generator": (lambda t: np.random.default_rng(0).normal(t), TracedValueError, "would lose its gradient"),
-    "*=": (lambda t: operator.imul(np.ones((3, 3)), t), NoRuleError, r"np.multiply\(out=\).*x = x \* t, not x \*= t"),
+    "*=": (lambda t: operator.imul(np.ones((3, 3)), t), NoRuleError, r"np.multiply\(out=\).*x = x \+ t, .*pb.zeros"),
     "@=": (lambda t: operator.imatmul(np.ones((3, 3)), t), NoRuleError, r"np.matmul\(axes=, out=\)"),
     "out": (
         lambda t: np.exp(t, out=np.empty((3, 3))),

@@ -263,7 +263,7 @@ def test_value_type_follows_all_arguments() -> None:
         (scale, {"argnames": []}, r"argnames is empty"),
         (scale, {"argnums": 1.0}, r"argnums must be an integer or a tuple of them, got 1\.0"),
         (scale, {"argnums": True}, r"argnums must be an integer"),
-        (scale, {"argnums": "x"}, r"argnums must be an integer or a tuple of them, got 'x'"),
+        (scale, {"argnums": "x"}, r"argnums must be an integer or a tuple of them, got 'x'\. Names go to argnames='x'"),
         (scale, {"argnames": 0}, r"argnames must be a name or a tuple of them, got 0"),
     ],
 )

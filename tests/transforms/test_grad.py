@@ -224,7 +224,7 @@ def test_unconnected_input_raises():
     for f in (lambda x: pb.tensor(1.0), lambda x: pb.tensor(2.0) * 3):
         with pytest.raises(UnconnectedError, match=UNREACHED):
             pb.grad(f)(2.0)
-    with pytest.raises(UnconnectedError, match=UNREACHED + r" Not reached: y \(1 of 2 inputs\)\."):
+    with pytest.raises(UnconnectedError, match=UNREACHED + r" Not reached: y \(1 of 2 inputs\)\. .*unconnected='zero'"):
         pb.grads(lambda x, y: x * x)([2.0, 3.0])
 
 
@@ -295,7 +295,7 @@ def test_grad_of_non_function_raises_when_wrapping(face, f):
 
 @pytest.mark.parametrize("out", [None, (1,), [1], "y", {"y": 1}])
 def test_grad_of_non_tensor_result_raises(out):
-    with pytest.raises(GradientError, match=r"f must return one tensor, got (None|tuple|list|str|dict)"):
+    with pytest.raises(GradientError, match=r"return one tensor, got (None|tuple|list|str|dict).*(return|has_aux)"):
         pb.grad(lambda x: out)(1.0)
 
 

@@ -329,8 +329,10 @@ def test_variable_grads_of_the_variable_itself():
 
 
 def test_variable_grads_without_trainable_variables_raises(two):
-    with pytest.raises(UnconnectedError, match="f read 0 trainable variables"):
+    with pytest.raises(UnconnectedError, match=r"f read 0 trainable variables.*Make the parameters by pb.variable"):
         pb.variable_grads(lambda: pb.tensor(1.0))
+    with pytest.raises(GradientError, match=r"got float64. It read no variable. Make the parameters by pb.variable"):
+        pb.variable_grads(lambda: np.float64(1.0))
     two[1].trainable = False
     with pytest.raises(GradientError, match="var_list has no trainable variable among its 1"):
         pb.variable_grads(lambda: two[1] * 2, [two[1]])
@@ -446,6 +448,6 @@ def test_variable_grads_errors_name_variables_and_entries():
     with pytest.raises(ArgumentError, match=r"var_list must be a list of variables, got float as var_list\[1\] of 2"):
         pb.variable_grads(lambda: a * b, [a, 1.0])
     with pytest.raises(
-        UnconnectedError, match=r"read 0 trainable variables.*It read 2 that are .*: frozen_a, frozen_b"
+        UnconnectedError, match=r"read 0 trainable variables.*It read 2 that are .*: frozen_a, frozen_b. Set v"
     ):
         pb.variable_grads(lambda: a * b)

@@ -40,8 +40,10 @@ NUMPY: dict[Any, Any] = {}  # NumPy function -> its implementation here; filled 
 UNARY: dict[Any, Callable[..., Any]] = {}  # the same for calls with one argument: ops themselves
 STAY = "Stay with pullback or NumPy functions"
 INSTEAD = {  # the advice of errors where a plain value is refused
-    "np.asarray": f"{STAY} (np.stack joins arrays, np.array only numbers; np.dot(a, x) for a.dot(x))",
-    "float": f"{STAY} (np.sin for math.sin; np.array without a dtype)",
+    "np.asarray": f"{STAY} (x itself for np.asarray(x), x.copy() for np.array(x); np.stack joins arrays, np.array only "
+    "numbers; np.dot(a, x) for a.dot(x))",
+    "float": f"{STAY} (np.sin for math.sin; np.array without a dtype; x itself for float(x))",
+    "item": f"{STAY} (x itself for x.item())",
 }
 STANDARDS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # versions of the Array API
 VALUELESS = (BatchedValueError, SymbolValueError)  # errors of tensors that have no single value

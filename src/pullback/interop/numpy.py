@@ -56,7 +56,8 @@ USUAL = {"where": True, "casting": "same_kind", "order": "K", "subok": True, "dt
 WITHOUT_EFFECT = frozenset({"order", "casting", "subok"})  # on the elements of a result, for ufuncs
 METHOD_PARAMETERS = ("axis", "keepdims", "dtype", "where", "initial")
 INSTEAD = {
-    "out": "A traced Tensor cannot be written into an array: use the result (x = x * t, not x *= t).",
+    "out": "A traced Tensor cannot be written into an array: use the result (x = x + t, not x += t), or make x a "
+    "tensor by pb.zeros(shape, dtype).",
     "where": "Choose with np.where instead.",
     "dtype": "Convert with np.astype instead.",
     "initial": "Add it to the result instead.",

@@ -195,7 +195,9 @@ def _list_choices(face: str, what: str, given: object, kinds: Any, one: str) -> 
     """Return ``argnums`` or ``argnames`` as a list; a single number or name need not be in a list."""
     found = given if isinstance(given, list | tuple) else (given,)
     if any(not isinstance(x, kinds) or isinstance(x, bool) for x in found):
-        raise ArgumentError(f"{face}: {what} must be {one} or a tuple of them, got {given!r}.{point_hint(face, given)}")
+        is_name = what == "argnums" and isinstance(given, str)
+        hint = f" Names go to argnames={given!r}." if is_name else point_hint(face, given)
+        raise ArgumentError(f"{face}: {what} must be {one} or a tuple of them, got {given!r}.{hint}")
     if not found:
         raise ArgumentError(f"{face}: {what} is empty, so there is nothing to differentiate by.")
     return found

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from pullback.typing import ArgNums, Array, Operand, TensorLike, Value
 
 NO_RETURN = "Is a return missing?"
-COMPUTE_IT = "Compute it from its inputs with pullback or NumPy functions; has_aux=True returns more beside it."
+COMPUTE_IT = "Compute it from its inputs with pullback or NumPy functions; with has_aux=True f returns (y, anything)."
 UNREACHED = (
     "Cannot compute gradient of y=f(x) with respect to x. "
     "Make sure that the f you passed encloses all operations that lead from x to y."
 )
+UNCONNECTED_CURE = " pb.explain(f)(x) says why; unconnected='zero' gives zeros instead of this error."
 PYTHON, ARRAY, TENSOR = 0, 1, 2  # kinds of arguments, and so of results
 KIND: dict[type, int] = {ndarray: ARRAY, float: PYTHON, float64: ARRAY, int: PYTHON}
 new_tuple = tuple.__new__  # a named tuple's own constructor is slow
@@ -203,7 +204,7 @@ class Differentiated(Derivative):
                 cure = NO_RETURN if y is None else COMPUTE_IT
                 raise GradientError(f"{self.face}(f): f must return one tensor, got {describe(y)}. {cure}")
         if self.unconnected == "raise":
-            raise UnconnectedError(UNREACHED + cut_text(tape))
+            raise UnconnectedError(UNREACHED + cut_text(tape) + UNCONNECTED_CURE)
         return tape.leaf(unwrap_constant(y))  # no input, but outer tapes still follow its value
 
     def _seed(self, dy: Operand | None, value: Value) -> Any:
@@ -234,7 +235,7 @@ class Differentiated(Derivative):
             names = list_names(self._parameters(xs, call), xs)
             lost = [name for name, t in zip(names, leaves, strict=True) if node_of(t).g is None]
             which = f" Not reached: {', '.join(lost)} ({len(lost)} of {len(leaves)} inputs)." if len(leaves) > 1 else ""
-            raise UnconnectedError(UNREACHED + which + cut_text(tape))
+            raise UnconnectedError(UNREACHED + which + cut_text(tape) + UNCONNECTED_CURE)
         if self.unconnected == "none":
             return None
         t = leaves[i]

@@ -32,6 +32,7 @@ UNREACHED = (
     "Cannot compute gradient of y=f() with respect to any trainable variable. "
     "Make sure that the f you passed encloses all operations that lead from the variables to y."
 )
+MAKE_VARIABLES = "Make the parameters by pb.variable; pb.grad(f)(params) is the gradient by arrays."
 
 
 class CountingWatcher(Watcher):
@@ -163,16 +164,15 @@ def _list_frozen(var_list: Any, face: str = "variable_grads") -> list[Variable]:
 def _scalar_result(tape: Tape, y: Tensor, watcher: CountingWatcher, face: str) -> Any:
     y = join_array(y)
     if not isinstance(y, Tensor):
-        cure = f" {NO_RETURN}" if y is None else ""
+        cure = f" {NO_RETURN}" if y is None else "" if watcher.leaves else f" It read no variable. {MAKE_VARIABLES}"
         raise GradientError(f"{face}(f): f must return a scalar tensor, got {describe(y)}.{cure}")
     y = y.read()
     if not tape.holds(y):
         if not watcher.leaves:
             others = [v.name for v in watcher.others.values()]
-            read = (
-                f" It read {len(others)} that are not trainable or not listed: {', '.join(others)}." if others else ""
-            )
-            raise UnconnectedError(f"{face}(f): f read 0 trainable variables, so there is no gradient.{read}")
+            which = f"It read {len(others)} that are not trainable or not listed: {', '.join(others)}."
+            cure = f"{which} Set v.trainable = True, or list them." if others else MAKE_VARIABLES
+            raise UnconnectedError(f"{face}(f): f read 0 trainable variables, so there is no gradient. {cure}")
         raise UnconnectedError(UNREACHED + cut_text(tape))
     if y.ndim:
         raise GradientError(

@@ -31,7 +31,7 @@ def warn_of_draws(f: Callable[..., Any]) -> Iterator[None]:
                 f"compile({name}): NumPy's random numbers were drawn while the function was traced, so they are the "
                 "same in every call. Draw them by pb.random, such as pb.random.normal, or give them as an argument."
             ),
-            stacklevel=3,
+            stacklevel=8,  # the line that calls the compiled function
         )
 
 

@@ -620,7 +620,8 @@ class Optimizer:
         if found is None:
             raise VariableError(
                 f"{self.name}: there is no variable named {key!r}. "
-                "Gradients are matched to live variables by name; was it deleted?"
+                "Gradients are matched to live variables by name; was it deleted? Parameters that are arrays are "
+                "updated by optimizer.update(params, gradients, state)."
             )
         return found
 
