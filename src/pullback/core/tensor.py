@@ -602,6 +602,10 @@ def read_sizes(name: str, x: object, cure: str = "") -> Any:
 
 
 class Wrapped(Tensor):
-    """Base of the tensors of other transforms (``Dual``, ``Batched``, …).  Their operators take the general path."""
+    """Base of the tensors of other transforms (``Dual``, ``Batched``, …).  Their operators take the general path.
+
+    A subclass has no slots of its own, holds the value of the level below in ``value``, and defines ``shape``,
+    ``dtype``, ``level``, ``twin``, ``stop_following`` and ``interpret``; ``docs/how-it-works.md`` has a short one.
+    """
 
     __slots__ = ()
