@@ -77,6 +77,18 @@ def test_load_gives_dicts_for_dataclasses_and_named_tuples(path: Path) -> None:
     assert made.right.tolist() == [2, 3]
 
 
+def test_lists_of_numbers_keep_their_digits(path: Path) -> None:
+    tree = {"floats": [0.1, 0.2], "integers": [[2**24 + 1, 2**60 + 1]], "flags": [True, False]}
+    pb.train.save(path, tree)
+    wanted = {name: np.array(numbers) for name, numbers in tree.items()}
+    assert same(pb.train.load(path), wanted)
+    assert same(pb.train.load(path, into=tree), wanted)
+    with pytest.raises(DataError, match="'big' has dtype object"):
+        pb.train.save(path, {"big": [2**80]})
+    with pytest.raises(DataError, match="save: 'ragged'"):
+        pb.train.save(path, {"ragged": [[1.0], [1.0, 2.0]]})
+
+
 def test_load_into_variables_matches_by_name(path: Path) -> None:
     w, b = pb.variable([[1.0, 2.0]], name="saving/w"), pb.variable(3, name="saving/b", dtype="int32")
     pb.train.save(path, [w, b])

@@ -122,8 +122,14 @@ def _describe(tree: Tree, where: str, tensors: dict[str, Any]) -> Any:
     return {"dict": below}
 
 
+def _as_full_array(x: Any, what: str) -> Array:
+    """Return a leaf as an array; Python numbers in a list keep all their digits."""
+    made = as_array(x, what=what)
+    return np.array(x) if is_plain_list(x) else made
+
+
 def _as_storable(x: Any, name: str) -> Array:
-    made = as_array(x, what=f"save: {name!r}")
+    made = _as_full_array(x, f"save: {name!r}")
     if made.dtype.name not in DTYPES:
         raise DataError(f"save: {name!r} has dtype {made.dtype}, which safetensors does not hold. Cast it first.")
     return np.ascontiguousarray(made, made.dtype.newbyteorder("=")).reshape(made.shape)
@@ -344,10 +350,10 @@ def _find_mismatch(place: Any, x: Any, casts: bool) -> str:
     if type(place) in SCALARS or type(x) in SCALARS:
         same = type(x) is type(place) or (type(x) is int and type(place) is float)
         return "" if same else f"{_describe_value(x)}, expected {_describe_value(place)}"
-    wanted = as_array(place, what="load")
+    wanted = _as_full_array(place, "load")
     if x.shape != wanted.shape:
         return f"shape {x.shape}, expected {wanted.shape}"
-    fits = np.can_cast(x.dtype, wanted.dtype, "same_kind" if casts else "equiv")
+    fits = np.can_cast(x.dtype, wanted.dtype, "same_kind" if casts or is_plain_list(place) else "equiv")
     return "" if fits else f"dtype {x.dtype}, expected {wanted.dtype}"
 
 
@@ -359,7 +365,7 @@ def _fill(place: Any, x: Any) -> Any:
     """Return the leaf with its new value: a variable is assigned to, anything else is replaced."""
     if type(place) in SCALARS:
         return type(place)(x)
-    made = np.asarray(x, as_array(place, what="load").dtype)
+    made = np.asarray(x, _as_full_array(place, "load").dtype)
     if isinstance(place, Variable):
         return place.assign(made)
     if isinstance(place, Tensor):
