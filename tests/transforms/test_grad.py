@@ -299,6 +299,12 @@ def test_grad_of_non_tensor_result_raises(out):
         pb.grad(lambda x: out)(1.0)
 
 
+def test_grad_of_plain_number_error_suggests_unconnected():
+    for plain in (0.0, np.float64(0.0), np.zeros(2)):
+        with pytest.raises(GradientError, match=r"does not depend on the inputs.*unconnected='zero'"):
+            pb.grad(lambda x, plain=plain: x if x < 0 else plain)(1.0)
+
+
 def test_grad_of_several_results_error_suggests_has_aux():
     with pytest.raises(GradientError, match=r"got tuple\. .*has_aux=True"):
         pb.grad(lambda x: (x, x))(1.0)

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 NO_RETURN = "Is a return missing?"
 COMPUTE_IT = "Compute it from its inputs with pullback or NumPy functions; with has_aux=True f returns (y, anything)."
+CONNECT_IT = (
+    "It does not depend on the inputs: compute it from them with pullback or NumPy functions, or give "
+    "unconnected='zero' for a gradient of zeros."
+)
 UNREACHED = (
     "Cannot compute gradient of y=f(x) with respect to x. "
     "Make sure that the f you passed encloses all operations that lead from x to y."
@@ -200,8 +204,9 @@ class Differentiated(Derivative):
             if tape.holds(y):
                 return y
         else:
-            if (not isinstance(y, RAW) and type(y) not in (float, int)) or self.unconnected == "raise":
-                cure = NO_RETURN if y is None else COMPUTE_IT
+            is_plain = isinstance(y, RAW) or type(y) in (float, int)
+            if not is_plain or self.unconnected == "raise":
+                cure = NO_RETURN if y is None else CONNECT_IT if is_plain else COMPUTE_IT
                 raise GradientError(f"{self.face}(f): f must return one tensor, got {describe(y)}. {cure}")
         if self.unconnected == "raise":
             raise UnconnectedError(UNREACHED + cut_text(tape) + UNCONNECTED_CURE)
