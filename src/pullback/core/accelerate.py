@@ -233,7 +233,7 @@ def run_pairs(kernel: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def sum_middle(x: Any, outer: int, count: int, inner: int) -> Any:
-    """Return the sums of an array in order, of the shape that the lengths give, over the axis in the middle.
+    """Return the sums over the middle axis of an array in C order that is read as ``(outer, count, inner)``.
 
     None if NumPy is to sum: where there is no machine code, and where a sum is not finite, of which NumPy warns.
 

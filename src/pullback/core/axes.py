@@ -36,7 +36,7 @@ together = lru_cache(1024)(np.broadcast_shapes)
 
 
 class Acts:
-    """Base of the kinds: output shape, shape errors, batching and samples of an op."""
+    """How an op acts on axes, the base of the classes here: output shape, shape errors, batching rule and samples."""
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         """Return the shape of the result, or raise a ShapeError that names the op and the shapes."""
@@ -47,7 +47,7 @@ class Acts:
         raise NotImplementedError
 
     def batch(self, op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
-        """Run the op on many examples at once."""
+        """Return the op of many examples at once, along axis 0; ``on`` says which of the arguments have examples."""
         return batch_one_by_one(op, args, on, params)
 
 
@@ -183,7 +183,7 @@ class moves(Acts):
     """Ops with a function for the output shape: ``shape(*shapes, **params)``.
 
     ``samples`` may be a function that returns them, so that importing does not compute what only tests use.
-    ``batch(op, args, on, params)`` performs the op on many examples; without it they are performed one by one.
+    ``batch(op, args, on, params)`` is the batching rule (see ``Acts.batch``); without it examples run one by one.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class moves(Acts):
 
 
 def keeps_shape(*ways: dict[str, Any]) -> moves:
-    """Return how an op of one input acts that keeps its shape for any parameters; ``ways`` are those of the samples."""
+    """Return the action of an op of one input whose result has its shape; ``ways`` are parameters for the samples."""
     shapes: list[Shape] = [(), (3,), (0, 2), (2, 3)]
     return moves(lambda s, **params: s, [((s,), way) for way in ways for s in shapes], batch_leading_axes)
 

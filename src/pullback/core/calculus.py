@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class Calculus:
-    """Base of the kinds: the positional vjps and the jvp of an op."""
+    """How an op differentiates, the base of the classes here: it gives the positional vjps and the jvp of the op."""
 
     formulas: tuple[Any, ...] = ()
     each: Formula | None = None
     into: Formula | None = None
     rows: Formula | None = None
     together: Formula | None = None
-    times = False
+    times = False  # whether formulas without ``g`` are partials, which are multiplied by it
     adjoint = False  # whether the vjps conjugate complex numbers themselves
     flows = True  # False: the cotangent of every input is zero
     mixes = True  # False: the dtype of the result does not depend on the inputs

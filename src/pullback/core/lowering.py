@@ -115,7 +115,7 @@ class opaque:
 
 
 def lower_kernel(kernel: Callable[..., Any]) -> scalar | opaque:
-    """Return how an op compiles that says nothing but its kernel."""
+    """Return how an op without ``lower`` compiles: as the function of its name if it is a ufunc, else not at all."""
     if isinstance(kernel, np.ufunc) and getattr(np, kernel.__name__, None) is kernel:
         return scalar(lambda s, *xs: getattr(s, kernel.__name__)(*xs))
     return opaque()

@@ -184,7 +184,7 @@ class ScanOp(StructuredOp):
 
 
 def _list_backward_outputs(joint: Joint, targets: Sequence[int], rows: Sequence[int]) -> list[Any]:
-    """Return the outputs of a backward step: cotangents of the targets, which were seen, and cotangents of xs."""
+    """Return the outputs of a backward step: cotangents of ``targets``, flags of the gated ones, cotangents of xs."""
     likes = joint.whole.likes
     pulled = [joint.pulled[i] if i in joint.pulled else make_zeros(likes[joint.inputs[i]]) for i in targets]
     return [*pulled, *(joint.taken[i] for i in joint.seen), *(joint.pulled[i] for i in rows)]

@@ -111,7 +111,7 @@ class Outline:
         )
 
     def freeze_arrays(self) -> Outline:
-        """Copy the arrays that were seen, so that it stays what it is whatever happens to them."""
+        """Replace the arrays by copies, which later writes to the arrays do not change, and return the outline."""
         self.arrays = [a.copy() for a in self.arrays]
         return self
 
@@ -120,7 +120,7 @@ class Outline:
 
 
 def find_pattern(record: Record, sparse: Any, face: str) -> Any:
-    """Return a sparse array of bools: which elements of the result depend on which of the input, of each the first."""
+    """Return a sparse array of bools: which elements of the first result depend on which of the first input."""
     leaf, result = record.leaves[0], record.results[0]
     n = leaf.meta.size
     if result is None:

@@ -182,7 +182,7 @@ def _scalar_result(tape: Tape, y: Tensor, watcher: CountingWatcher, face: str) -
 
 
 def finish_cotangent(g: object) -> Any:
-    """Return a cotangent after the backward pass.
+    """Return the cotangent of a leaf after the backward pass, in the form that users get.
 
     Rows become a ``RowSparse``, or a dense array where a transform follows their values.
     """

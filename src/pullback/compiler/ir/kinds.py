@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pullback.compiler.ir.graph import Node, View
 
 
-def _say_nothing(n: Node) -> str:
+def _give_no_text(n: Node) -> str:
     return ""
 
 
@@ -62,8 +62,8 @@ class Kind:
 
     name: str
     evaluate: Callable[..., Any]  # computes the value of a node from those of its arguments, by NumPy
-    check: Callable[[Node], str] = _say_nothing  # says what is wrong with a node; empty for a valid one
-    describe: Callable[[Node], str] = _say_nothing  # returns what is printed besides its arguments
+    check: Callable[[Node], str] = _give_no_text  # returns what is wrong with a node; empty for a valid one
+    describe: Callable[[Node], str] = _give_no_text  # returns what is printed besides its arguments
     get_op: Callable[[Node], Any] = _find_no_op  # the op of a node, None for a kind without
     is_leaf: bool = False  # an input or constant: its value exists before the program runs
     is_elementwise: bool = False  # an element depends on one element of each argument
