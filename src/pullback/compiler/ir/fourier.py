@@ -48,10 +48,10 @@ def is_halved(data: Fourier, parts: int) -> bool:
 
 
 def make_factors(data: Fourier, dtype: Any, is_halved: bool = False) -> Any:
-    """Return the factor of the result, and the twiddle factors: for each pass and position, those of all legs of the
-    butterfly but the first.
+    """Return the factor of the result, followed by the twiddle factors.
 
-    If a transform of real numbers is halved, those of its frequencies up to a quarter of all of them come before.
+    These are, for each pass and position, those of all legs of the butterfly but the first.  If a transform of real
+    numbers is halved, those of its frequencies up to a quarter of all of them come before.
 
     >>> data = Fourier(axis=0, n=8, out=8, inverse=False, factor=1.0, is_real=False)
     >>> make_factors(data._replace(n=4), np.float64).size, make_factors(data, np.float64, is_halved=True).size
