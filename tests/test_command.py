@@ -43,6 +43,11 @@ def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload, no-any-return]
 
 
+def test_module_runs_as_the_command() -> None:
+    command = [sys.executable, "-m", "pullback", "--version"]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == run("--version").stdout
+
+
 @pytest.fixture(scope="module")
 def tour() -> str:
     done = run("tour")
