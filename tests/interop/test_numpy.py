@@ -498,7 +498,8 @@ def into(x: Any, index: Any, value: Any) -> None:
 ADDED = np.frompyfunc(lambda x, y: x + y, 2, 1)  # a ufunc of two arguments without a rule
 
 LOST: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
-    "asarray": (np.asarray, TracedValueError, r"traced tensor of shape \(3, 3\) would lose.*x itself for np.asarray"),
+    "asarray": (np.asarray, TracedValueError, r"np.asarray\(\) of a traced tensor of shape \(3, 3\) would lose"),
+    "asarray, advice": (np.asarray, TracedValueError, r"x itself for np.asarray\(x\), x.copy\(\) for np.array"),
     "array of rows": (lambda t: np.array([t[0], t[1]]), TracedValueError, "would lose its gradient.*np.stack joins"),
     "array of floats": (lambda t: np.array([t[0, 0], 1.0], float), TracedValueError, "np.array without a dtype"),
     "float": (lambda t: float(t[0, 0]), TracedValueError, r"float\(\) of .* shape \(\).*x itself for float"),

@@ -47,6 +47,7 @@ def test_apply_gradients_errors() -> None:
     v, n = pb.variable([1.0, 2.0], name="fit_v"), pb.variable(np.arange(2), name="fit_n")
     optimizer = train.adam(0.1)
     for kind, given, said in (
+        (VariableError, {"nobody": [1.0]}, "adam: there is no variable named 'nobody'."),
         (VariableError, {"nobody": [1.0]}, "are updated by optimizer.update(params, gradients, state)."),
         (ShapeError, {"fit_v": [1.0]}, "adam: the gradient of 'fit_v' has shape (1,), expected (2,)."),
         (GradientError, {"fit_n": [1.0, 1.0]}, "adam: variable 'fit_n' is int64; only floats can be trained."),
