@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,14 +119,14 @@ def test_scan_vmap_in_both_orders():
 
 
 def test_scan_compiled_is_traced_once():
-    runs = []
+    runs = itertools.count()
 
     def step(c, x):
-        runs.append(1)
+        next(runs)
         return c * x, None
 
     pb.compile(lambda xs: pb.scan(step, 1.0, xs)[0])(np.ones(50))
-    assert len(runs) <= 2  # once more where the carry begins with a Python number
+    assert next(runs) <= 2  # once more where the carry begins with a Python number
 
 
 def test_scan_program_does_not_grow_with_steps():
@@ -733,6 +736,104 @@ def test_compiled_step_that_writes_to_value_from_outside_is_refused(step: Any) -
         g(np.ones(3))
         with pytest.raises(ArgumentError, match="was made outside of the branch, or of the step of a loop"):
             pb.compile(g)(np.ones(3))
+
+
+class Counter:
+    """An object with state, whose method is a step."""
+
+    def __init__(self) -> None:
+        self.count, self.seen = 0, [0]
+
+    def count_up(self, c: Any) -> Any:
+        self.count += 1
+        return c + self.count
+
+    def note(self, c: Any) -> Any:
+        self.seen[0] += 1
+        return c + self.seen[0]
+
+
+def _make_outside_writers() -> dict[str, Any]:
+    """Return steps that write to Python objects from outside, by the name of the object in the message."""
+    out, results, known, names = np.zeros(3), [], {}, set()
+    nested, table, rows = {"a": [np.zeros(2)]}, np.array([None, None]), pb.zeros([2])
+    count, counter = 0, Counter()
+
+    def rebind(c: Any) -> Any:
+        nonlocal count
+        count += 1
+        return c + count
+
+    def call_helper(c: Any) -> Any:
+        return rebind(c)
+
+    def add(c: Any) -> Any:
+        rows[0] += 1
+        return c + rows[0]
+
+    return {
+        "out": lambda c: (out.__iadd__(1), c + 1)[1],
+        "results": lambda c: (results.append(c), c + 1)[1],
+        "known": lambda c: (known.setdefault("first", 1), c + 1)[1],
+        "names": lambda c: (names.add("first"), c + 1)[1],
+        "nested['a'][0]": lambda c: (nested["a"][0].fill(2), c + 1)[1],
+        "table": lambda c: (table.fill("x"), c + 1)[1],
+        "count": rebind,
+        "rebind is followed: count": call_helper,
+        "rows": add,
+        "self.count": counter.count_up,
+        "self.seen": counter.note,
+        "argument 0": partial(lambda held, c: (held.append(1), c + 1)[1], []),
+    }
+
+
+OUTSIDE_LOOPS = {
+    "scan": lambda f, x: pb.scan(lambda c, _: (f(c), None), x, length=3)[0],
+    "map": lambda f, x: pb.map(f, x * np.ones(3)),
+    "fori_loop": lambda f, x: pb.fori_loop(0, 3, lambda i, c: f(c), x),
+    "while_loop": lambda f, x: pb.while_loop(lambda c: c < 10, f, x),
+    "cond": lambda f, x: pb.cond(x > 0, f, lambda c: c, x),
+    "switch": lambda f, x: pb.switch((x > 0).astype(int), [f, lambda c: c], x),
+}
+
+
+@pytest.mark.parametrize("loop", OUTSIDE_LOOPS)
+@pytest.mark.parametrize("written", _make_outside_writers())
+def test_compiled_step_or_branch_that_writes_to_python_object_from_outside_is_refused(written: str, loop: str) -> None:
+    step, run = _make_outside_writers()[written], OUTSIDE_LOOPS[loop]
+    path = re.escape(written.removeprefix("rebind is followed: "))
+    with pytest.raises(ArgumentError, match=f"{loop}: .* writes to '{path}', which was made outside of it"):
+        pb.compile(lambda x: run(step, x))(np.float64(1.0))
+
+
+def test_compiled_step_in_fori_loop_of_unknown_length_that_writes_outside_is_refused() -> None:
+    seen: list[Any] = []
+    with pytest.raises(ArgumentError, match="fori_loop: the step writes to 'seen'"):
+        pb.compile(lambda x, n: pb.fori_loop(0, n, lambda i, c: (seen.append(i), c * 2)[1], x))(np.float64(1.0), 3)
+
+
+def test_compiled_step_that_is_a_derivative_and_writes_outside_is_refused() -> None:
+    seen: list[Any] = []
+
+    def square(x: Any) -> Any:
+        seen.append(x.shape)
+        return x * x
+
+    with pytest.raises(ArgumentError, match="map: the step writes to 'seen'"):
+        pb.compile(lambda xs: pb.map(pb.grad(square), xs))(np.ones(3))
+
+
+def test_compiled_step_may_read_and_write_what_is_its_own() -> None:
+    table, names = np.arange(3.0), ["a", "b"]
+
+    def step(c: Any, x: Any) -> Any:
+        own, made = [c], np.zeros(2)
+        own.append(x * table[1] * len(names))
+        made[0] += 1
+        return own[0] + own[1] * made[0], None
+
+    xs = np.ones(4)
+    assert pb.compile(lambda xs: pb.scan(step, np.float64(0), xs)[0])(xs) == 8
 
 
 def test_compiled_branch_that_writes_through_view_of_value_from_outside_is_refused() -> None:

@@ -30,7 +30,7 @@ def make_capture_error(
     """Return the error for a result of a higher level than ``above``, with the names of the captured tensors."""
     functions = list(functions)
     names = {f"the variable '{v.name}'": None for v in read if level_of(v) > above}
-    for name, held in [*known.items(), *(pair for f in functions for pair in _iterate_names(f))]:
+    for name, held in [*known.items(), *(pair for f in functions for pair in iterate_names(f))]:
         for path, t in _iterate_tensors(name, held, MAX_DEPTH, set()):
             if level_of(t) > above:
                 names[f"the variable '{t.name}'" if isinstance(t, Variable) else f"the traced tensor '{path}'"] = None
@@ -55,10 +55,10 @@ def make_variable_error(
     )
 
 
-def _iterate_names(f: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+def iterate_names(f: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     """Yield the names a function finds outside itself, and what they stand for."""
     if isinstance(f, partial):
-        yield from _iterate_names(f.func)
+        yield from iterate_names(f.func)
         yield from ((f"argument {i}", a) for i, a in enumerate(f.args))
         yield from f.keywords.items()
         return
@@ -94,7 +94,7 @@ def _iterate_tensors(name: str, held: object, depth: int, seen: set[int]) -> Ite
         return
     seen.add(id(held))
     if isinstance(held, FunctionType | MethodType | partial):
-        inner = list(_iterate_names(held))
+        inner = list(iterate_names(held))
     elif isinstance(held, dict):
         inner = [(f"{name}[{k!r}]", v) for k, v in held.items()]
     elif isinstance(held, list | tuple):

@@ -23,6 +23,7 @@ from pullback.transforms.batch import is_batched
 from pullback.transforms.branch import run_for_some
 from pullback.transforms.grad import describe
 from pullback.transforms.leaf_names import name_all_leaves
+from pullback.transforms.outside_writes import BRANCH, STEP, refuse_outside_writes
 from pullback.transforms.scan_op import ScanOp
 from pullback.transforms.signatures import list_parameters, list_required
 from pullback.transforms.structured import close
@@ -64,11 +65,12 @@ def scan(
     >>> pb.grad(lambda w: pb.scan(lambda h, x: (w * h + x, None), 1.0, np.ones(3))[0])(2.0)
     17.0
     """
-    return _scan("scan", f, carry, xs, length, reverse, _check_count("scan: unroll", unroll), recompute)
+    return _scan("scan", f, f, carry, xs, length, reverse, _check_count("scan: unroll", unroll), recompute)
 
 
 def _scan(
     name: str,
+    given: Callable[..., Any],
     f: Callable[..., Any],
     carry: Tree,
     xs: Tree,
@@ -77,7 +79,8 @@ def _scan(
     unroll: int = 1,
     recompute: bool = False,
 ) -> tuple[Any, Any]:
-    steps, program = Steps(name, f, carry, xs, length, reverse), get_trace()
+    """Run a ``scan`` of ``f``, which calls the function that the user gave to the function ``name``."""
+    steps, program = Steps(name, given, f, carry, xs, length, reverse), get_trace()
     if program is not None:
         return steps.trace(program, unroll, recompute)
     return steps.run() if steps.length else steps.run_none()
@@ -98,7 +101,7 @@ def map(f: Callable[..., Any], xs: Tree) -> Any:
     _check_function("map: f", f)
     if xs is None or not tree.leaves(xs):
         raise ArgumentError("map: xs has no arrays in it; give what f is to be applied to.")
-    return _scan("map", lambda _, x: (None, f(x)), None, xs)[1]
+    return _scan("map", f, lambda _, x: (None, f(x)), None, xs)[1]
 
 
 def fori_loop(lo: Any, hi: Any, body: Callable[..., Any], carry: Tree, max_steps: int | None = None) -> Any:
@@ -128,7 +131,7 @@ def fori_loop(lo: Any, hi: Any, body: Callable[..., Any], carry: Tree, max_steps
     if end <= first:
         return tree.map_leaves(_as_operand, carry, whole=tree.is_number_list)
     numbers = np.arange(first, end)
-    return _scan("fori_loop", lambda state, i: (body(i, state), None), carry, numbers)[0]
+    return _scan("fori_loop", body, lambda state, i: (body(i, state), None), carry, numbers)[0]
 
 
 def _is_unknown(bound: TensorLike) -> bool:
@@ -144,7 +147,7 @@ def _count_up(lo: Any, hi: Any, body: Callable[..., Any], carry: Tree, most: int
         i, before = state
         return i + 1, _check_carry("fori_loop", before, body(i, before))
 
-    return while_loop(lambda state: state[0] < hi, step, (lo, carry), most)[1]
+    return _run_while("fori_loop", [body], lambda state: state[0] < hi, step, (lo, carry), most)[1]
 
 
 def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Tree, max_steps: int | None = None) -> Any:
@@ -166,9 +169,25 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Tree, 
         _check_function(f"while_loop: {what}", f)
         _check_takes_carry(f"while_loop: {what}", f, carry)
     most = None if max_steps is None else _check_count("while_loop: max_steps", max_steps)
+    return _run_while("while_loop", [cond, body], cond, body, carry, most)
+
+
+def _run_while(
+    name: str,
+    given: Sequence[Callable[..., Any]],
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    carry: Tree,
+    most: int | None,
+) -> Any:
+    """Run a ``while_loop`` of functions that call those that the user gave to the function ``name``."""
     carry = tree.map_leaves(_as_operand, carry, whole=tree.is_number_list)
     program = get_trace()
-    made = None if program is None else _trace_while(program, cond, body, carry, most)
+    if program is None:
+        made = None
+    else:
+        with refuse_outside_writes(name, given, STEP):
+            made = _trace_while(program, cond, body, carry, most)
     if made is not None:
         return made
     steps = 0
@@ -322,7 +341,8 @@ def _trace_branches(
         results.append(_check_alike(name, results[0], z) if results else z)
         return tree.leaves(results[-1])
 
-    recorded = [_record(program, partial(run_branch, f), [given], leaves, takes_all=True) for f in branches]
+    with refuse_outside_writes(name, branches, BRANCH):
+        recorded = [_record(program, partial(run_branch, f), [given], leaves, takes_all=True) for f in branches]
     if any(draws for _, _, draws in recorded):
         return None
     every = {key: t for _, captured, _ in recorded for key, t in captured.items()}
@@ -369,10 +389,17 @@ class Steps:
     """The steps of one call of ``scan``."""
 
     def __init__(
-        self, name: str, f: Callable[..., Any], carry: Tree, xs: Tree, length: int | None, reverse: bool
+        self,
+        name: str,
+        given: Callable[..., Any],
+        f: Callable[..., Any],
+        carry: Tree,
+        xs: Tree,
+        length: int | None,
+        reverse: bool,
     ) -> None:
         _check_function(f"{name}: f", f)
-        self.name, self.f, self.reverse = name, f, reverse
+        self.name, self.given, self.f, self.reverse = name, given, f, reverse
         self.carry = tree.map_leaves(_as_operand, carry, whole=tree.is_number_list)
         self.xs = tree.map_leaves(_as_leaf, xs, whole=tree.is_number_list)
         self.length = self._find_length(length)
@@ -420,7 +447,8 @@ class Steps:
 
     def trace(self, program: Any, unroll: int, recompute: bool) -> tuple[Any, Any]:
         """Record a step, and add the loop to the program."""
-        recorded = _record_steps(program, self.step, self.carry, self.xs)
+        with refuse_outside_writes(self.name, [self.given], STEP):
+            recorded = _record_steps(program, self.step, self.carry, self.xs)
         if recorded is None:  # trace the steps one by one
             return self.run() if self.length else self.run_none()
         body, captured, carry, y = recorded
