@@ -114,6 +114,42 @@ def test_traced_integer_out_of_range_of_unsigned_array(backend: str) -> None:
         f(np.array([7, 8], np.uint8), -3)
 
 
+BIG = 2**63
+PYTHON_INTEGERS = {
+    "double": (lambda x: x * 2, [BIG // 2 - 1, BIG // 2, -BIG // 2, -BIG // 2 - 1]),
+    "times factor of 2**63 - 1": (lambda x: x * ((BIG - 1) // 49), [49, 50, -49, -50]),
+    "add": (lambda x: x + x, [BIG // 2 - 1, BIG // 2]),
+    "subtract": (lambda x: x - 2, [2 - BIG, 1 - BIG]),
+    "negate": (lambda x: -x, [BIG - 1, 1 - BIG, -BIG]),
+    "absolute": (abs, [BIG - 1, -BIG]),
+    "cube": (lambda x: x**3, [2**21 - 1, 2**21, -(2**21)]),
+    "power": (lambda x: x**x, [15, 16]),
+    "divide": (lambda x: x // -1, [BIG - 1, -BIG]),
+    "divide by": (lambda x: 7 // x, [3, -3, 0]),
+    "remainder": (lambda x: (BIG - 1) % x, [3, -3, BIG - 2, 0]),
+    "with an array": (lambda x: (x * 4) * np.ones(2), [5, BIG // 2]),
+}
+
+
+@BACKENDS
+@pytest.mark.parametrize("name", PYTHON_INTEGERS)
+def test_python_integers_are_exact_or_raise(name: str, backend: str) -> None:
+    f, numbers = PYTHON_INTEGERS[name]
+    compiled = pb.compile(f, backend=backend)
+    for x in numbers:
+        try:
+            wanted = f(x)
+        except ZeroDivisionError:
+            with pytest.raises(ZeroDivisionError, match=r"integer division or modulo by zero \(test_dtypes.py:\d+\)"):
+                compiled(x)
+            continue
+        if np.max(np.abs(wanted)) > BIG or np.max(wanted) == BIG:
+            with pytest.raises(IntegerRangeError, match="a result of Python integers has more than 64 bits"):
+                compiled(x)
+        else:
+            np.testing.assert_array_equal(compiled(x), wanted)
+
+
 @BACKENDS
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("zero", [np.array([False]), np.array([0.0])])

@@ -1,4 +1,4 @@
-"""Host ops that are made while tracing: NumPy functions, and checks of positions."""
+"""Host ops that are made while tracing: NumPy functions, and checks of positions and of Python integers."""
 
 from __future__ import annotations
 
@@ -58,6 +58,34 @@ class Rerun:
     may_pass = True
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
+        return values[0]
+
+
+class RangeCheck:
+    """A check whether a result of Python integers has more than 64 bits; then it raises IntegerRangeError."""
+
+    variadic = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name  # of the op
+
+    def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
+        if values[0]:
+            raise IntegerRangeError(
+                f"{self.name}: a result of Python integers has more than 64 bits, which a compiled function computes "
+                "with. Give it a float, or name the argument in static_argnums, so that Python computes the result."
+            )
+        return values[0]
+
+
+class DivisorCheck:
+    """A check whether a Python integer is divided by zero; then it raises the error that Python raises."""
+
+    variadic = False
+
+    def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
+        if values[0]:
+            raise ZeroDivisionError("integer division or modulo by zero")
         return values[0]
 
 

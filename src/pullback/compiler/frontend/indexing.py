@@ -57,7 +57,7 @@ def check_positions(t: Any, op: Any, at: Any) -> Any:
     key = node.number, op
     if key not in t.checked:  # a gradient scatters to the positions that were gathered from
         t.checked[key], wrong = op.resolve(t, t.make_symbol(t.cast(node, INT64)))
-        t.check_positions(node, op, wrong)
+        t.add_check(node, op, wrong)
     return t.checked[key]
 
 

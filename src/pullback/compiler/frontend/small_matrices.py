@@ -81,7 +81,7 @@ def _solve_rows(t: Trace, op: Op, x: Any, rows: list[Any]) -> list[Any]:
     a, found, _ = _eliminate(x, list(rows))
     n = len(rows)
     singular = reduce(np.logical_or, (a[k][k] == 0 for k in range(n)))
-    t.check_positions(t.node(x), Regular(op), singular)
+    t.add_check(t.node(x), Regular(op), singular)
     zs: list[Any] = [None] * n
     for i in reversed(range(n)):
         z = found[i]

@@ -15,7 +15,14 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from pullback.compiler.frontend.host_ops import HostFunction, OnHost, Rerun, make_integer_cast
+from pullback.compiler.frontend.host_ops import (
+    DivisorCheck,
+    HostFunction,
+    OnHost,
+    RangeCheck,
+    Rerun,
+    make_integer_cast,
+)
 from pullback.compiler.frontend.indexing import (
     find_block,
     find_constant_lines,
@@ -370,7 +377,7 @@ class Trace:
         self.reads: dict[int, tuple[Variable, Node]] = {}
         self.assigned: dict[int, tuple[Variable, Any]] = {}
         self.written_rows: dict[int, tuple[Variable, Any, Any]] = {}  # variable, indices, rows
-        self.checks: list[Any] | None = None  # whether positions are wrong; None where a host op has to raise
+        self.checks: list[Any] | None = None  # whether each check fails; None where a host op has to raise
         self.checked: dict[tuple[int, Any], Any] = {}  # by node and op: positions that a check has resolved
         # what was computed before, as most ops of a loop are those of the step before:
         self.views: dict[Any, Any] = {}  # offsets and strides of views
@@ -492,14 +499,14 @@ class Trace:
     def strip(self, x: Symbol) -> Symbol:
         return x
 
-    def check_positions(self, node: Node, op: Any, wrong: Any) -> None:
-        """Let ``op`` raise for positions, after the program has run, if ``wrong`` is true for any of them."""
+    def add_check(self, node: Node, op: Any, wrong: Any) -> None:
+        """Let ``op`` raise for the value of ``node``, after the program has run, if ``wrong`` is true anywhere."""
         if self.checks is not None:
             self.checks.append(self.perform(BY_KERNEL[np.any], [wrong], {"axis": None, "keepdims": False}))
             self.graph.checks.append((node, op))
 
     def join_checks(self) -> Node:
-        """Return whether any positions are wrong; those that are checked twice count once."""
+        """Return whether any check fails; what is checked twice counts once."""
         return self.node(reduce(np.logical_or, {x.node.number: x for x in self.checks or ()}.values()))
 
     # ---- ops
@@ -573,7 +580,7 @@ class Trace:
         if op.lower.fails:
             is_vector = len(nodes[-1].shape) == 1
             failed = np.any(np.isnan(made[..., 0] if is_vector else made[..., 0, 0]))
-            self.check_positions(self.node(failed), Rerun(), failed)
+            self.add_check(self.node(failed), Rerun(), failed)
         return made
 
     def map(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
@@ -588,7 +595,21 @@ class Trace:
         if wanted is None:
             return cast("Symbol", self.opaque(op, [self.symbol(a) for a in args], params))
         nodes = [self.node(a, w) for a, w in zip(args, wanted, strict=True)]
-        return Symbol(self, self.graph.add(MAP, nodes, shape, dtype, (op, params), self.find_line()), weak)
+        made = Symbol(self, self.graph.add(MAP, nodes, shape, dtype, (op, params), self.find_line()), weak)
+        if weak is int and self.checks is not None:
+            self._check_integer(op, nodes, made.node)
+        return made
+
+    def _check_integer(self, op: Any, args: Sequence[Node], result: Node) -> None:
+        """Let the program raise if Python's integers would give a result of more than 64 bits, or raise an error."""
+        double = np.dtype(np.float64)
+        if op.kernel in (np.floor_divide, np.remainder):
+            is_zero: Any = Symbol(self, args[1]) == 0
+            self.add_check(is_zero.node, DivisorCheck(), is_zero)
+        # A result that was wrapped differs by a multiple of 2**64, that of floats by a rounding error.
+        expected = self.graph.add(MAP, [self.cast(a, double) for a in args], (), double, (op, {}), self.find_line())
+        wrong: Any = np.abs(Symbol(self, expected) - Symbol(self, self.cast(result, double))) > 2.0**63
+        self.add_check(wrong.node, RangeCheck(op.name), wrong)
 
     def _infer_map(self, op: Any, args: Sequence[Any], dtypes: Any, shapes: Any, params: dict[str, Any]) -> Any:
         """Return shape and dtype of an elementwise result, those to which arguments are cast, and its Python type.

@@ -100,8 +100,8 @@ class Graph:
     inputs: list[Node] = field(default_factory=list)
     outputs: list[Node] = field(default_factory=list)
     known: dict[Any, Node] = field(default_factory=dict)
-    # Positions that are known when a program runs, with the op that raises for those out of range.  The last output of
-    # a graph with checks is whether any position is out of range.
+    # Values that are checked when a program has run, such as positions, each with the op that raises an error for wrong
+    # ones.  The last output of a graph with checks is whether any of them is wrong.
     checks: list[tuple[Node, Any]] = field(default_factory=list)
 
     def add(self, kind: Kind, args: Sequence[Node], shape: Shape, dtype: Any, data: Any = None, line: str = "") -> Node:

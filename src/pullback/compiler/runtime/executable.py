@@ -54,7 +54,7 @@ class Executable:
         self.loaded, self.addresses, self.stats = linked.loaded, linked.addresses, linked.stats
         self.slots: Sequence[Slot] = self.manifest.slots
         self.inputs, self.outputs = self.manifest.inputs, self.manifest.outputs
-        self.check = -1  # the slot of a truth value: whether positions are out of range; -1 without checks
+        self.check = -1  # the slot of a truth value: whether a check failed; -1 without checks
         if traced.checks:
             self.outputs, self.check = self.outputs[:-1], self.outputs[-1]
         self.constants = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.compiler.ir.graph import Graph
 from pullback.compiler.ir.kinds import CONSTANT
-from pullback.errors import CompileError, IndexRangeError
+from pullback.errors import CompileError, IndexRangeError, IntegerRangeError
 
 Step = tuple[int, Callable[..., Any], tuple[int, ...], tuple[int, ...]]
 
@@ -49,7 +49,7 @@ class Executor:
 
 
 def run_again(traced: Graph, values: Sequence[Any]) -> list[Any]:
-    """Run a traced graph by NumPy, with the checks of positions that a program has found to fail.
+    """Run a traced graph by NumPy, with its checks, one of which a program has found to fail.
 
     Raise the error of the first check that fails.  Return NumPy's results if none does, which only checks that
     ``may_pass`` may do, such as that of a factorization that failed in machine code.
@@ -60,8 +60,8 @@ def run_again(traced: Graph, values: Sequence[Any]) -> list[Any]:
     for at, (n, op) in zip(found[count:], traced.checks, strict=True):
         try:
             op.perform([at], {})
-        except IndexRangeError as error:
-            raise IndexRangeError(f"{error} ({n.line})" if n.line else str(error)) from None
+        except (IndexRangeError, IntegerRangeError, ZeroDivisionError) as error:
+            raise type(error)(f"{error} ({n.line})" if n.line else str(error)) from None
     if not any(getattr(op, "may_pass", False) for _, op in traced.checks):
         raise CompileError("a program found a position out of range that is none for NumPy. Please report this.")
     return found[:count]
