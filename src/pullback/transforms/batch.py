@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
-from pullback.core import hooks, tree
+from pullback.core import tree
 from pullback.core.callers import HOW_TO_PICK, MEANS, explain_refusal, reveal
 from pullback.core.conditions import RefusedConditions
 from pullback.core.convert import unwrap_constant
+from pullback.core.hooks import observe_calls
 from pullback.core.interpreter import level_of, new_level
 from pullback.core.tape import CAUGHT, constant
 from pullback.core.tensor import ARRAYS, PLAIN, Tensor, Wrapped, call_unfollowed, strip
@@ -286,9 +287,8 @@ class Mapped:
     def __repr__(self) -> str:
         return f"<vmap of {self.__name__}>"
 
+    @observe_calls("function")
     def __call__(self, *args: Value, **kwargs: object) -> Any:
-        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
-            return observer.run_call("function", Mapped.__call__, self, *args, **kwargs)
         number = new_level()
         given: list[_Given] = []
         ins = [

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pullback.core import hooks, tree
+from pullback.core import tree
 from pullback.core.convert import unwrap_constant
+from pullback.core.hooks import observe_calls
 from pullback.core.interpreter import new_level
 from pullback.core.memory import Large, Pool, node_of
 from pullback.core.tape import Tape
@@ -198,9 +199,8 @@ class Recomputed(Customized):
     face = "recompute_grad"
     call = RecomputedCall
 
+    @observe_calls("function")
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
-            return observer.run_call("function", Recomputed.__call__, self, *args, **kwargs)
         if not kwargs and all(isinstance(a, ARRAYS) for a in args):
             return self.outcome(Arguments(args), {})
         named = tree.map_leaves(lambda leaf: leaf if isinstance(leaf, ARRAYS) else AsIs(leaf), kwargs)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core import hooks
 from pullback.core.convert import float_of
+from pullback.core.hooks import observe_calls
 from pullback.core.interpreter import new_level
 from pullback.core.tensor import Tensor, all_values
 from pullback.errors import ArgumentError, GradientError, ShapeError
@@ -56,11 +56,9 @@ class Jacobian(Derivative):
         blocks, aux = self.at(call.xs, call)
         return (blocks, aux) if self.has_aux else blocks
 
+    @observe_calls("jacobian")
     def at(self, xs: Sequence[Any], call: Call) -> tuple[Any, Any]:
         """Return the derivatives of a call by ``xs``, and aux."""
-        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
-            observed: tuple[Any, Any] = observer.run_call("jacobian", Jacobian.at, self, xs, call)
-            return observed
         number = new_level()  # lower than the levels of the tapes, whose steps see a batch of cotangents as one
         with open_tape() as tape:
             made = Linear(self.face, xs, call, tape)
@@ -282,11 +280,9 @@ def hvp(
     return found[0] if selection is None else selection.pack(found)
 
 
+@observe_calls("hvp")
 def times_hessian(xs: Sequence[Any], vs: Sequence[Any], call: Call) -> tuple[Any, ...]:
     """Return the hessian of a call by ``xs``, times ``vs``."""
-    if hooks.blocks and (observer := hooks.find("run_call")) is not None:
-        observed: tuple[Any, ...] = observer.run_call("hvp", times_hessian, xs, vs, call)
-        return observed
 
     def scalar(*xs: object) -> Any:
         y = call(*xs)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core import hooks
 from pullback.core.capture import check_captured
 from pullback.core.convert import float_of, unwrap_constant
+from pullback.core.hooks import observe_calls
 from pullback.core.memory import node_of
 from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
@@ -157,11 +157,9 @@ def vjp(
     return (y, pull, aux) if has_aux else (y, pull)
 
 
+@observe_calls("vjp")
 def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
     """Return the value of a call, a function that pulls a cotangent of it back to ``xs``, and aux."""
-    if hooks.blocks and (observer := hooks.find("run_call")) is not None:
-        observed: tuple[Any, Any, Any] = observer.run_call("vjp", record_pull, xs, call)
-        return observed
     made = _record("vjp", xs, call)
     inputs, outputs, record = made.inputs, made.outputs, made.record
     y = made.value
@@ -210,11 +208,9 @@ def linearize(
     return (y, push, aux) if has_aux else (y, push)
 
 
+@observe_calls("linearize")
 def record_push(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[..., Any], Any]:
     """Return the value of a call, a function that pushes tangents of ``xs`` to that of the value, and aux."""
-    if hooks.blocks and (observer := hooks.find("run_call")) is not None:
-        observed: tuple[Any, Any, Any] = observer.run_call("linearize", record_push, xs, call)
-        return observed
     made = _record("linearize", xs, call)
     inputs, outputs = made.inputs, made.outputs
     y, values = made.value, made.record.values

@@ -477,6 +477,7 @@ class GradientTape:
             )
         return seed if seed.dtype == dtype else seed.astype(dtype)
 
+    @hooks.observe_calls("tape")
     def _pull(
         self,
         known: dict[int, Tensor],
@@ -485,9 +486,6 @@ class GradientTape:
         sparse: bool = False,
     ) -> list[Any]:
         """Return the cotangent of each source, None for one not reached.  The tape stays as it is."""
-        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
-            observed: list[Any] = observer.run_call("tape", GradientTape._pull, self, known, seeds, sources, sparse)
-            return observed
         assert self._tape is not None
         nodes = list(self._tape.list_steps())
         wanted = [self._list_leaves(s) or [n for n in [self._find_node(s, known)] if n is not None] for s in sources]

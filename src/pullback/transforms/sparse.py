@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pullback.core import hooks
 from pullback.core.convert import float_of
+from pullback.core.hooks import observe_calls
 from pullback.core.interpreter import level_of, new_level
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, TracedValueError
@@ -112,10 +112,9 @@ class SparseJacobian(Derivative):
         call = self.bind(args, kwargs)
         return self.at(call.xs[0], call)
 
+    @observe_calls("sparse jacobian")
     def at(self, x: TensorLike, call: Call) -> Any:
         """Return the derivatives of a call by ``x``."""
-        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
-            return observer.run_call("sparse jacobian", SparseJacobian.at, self, x, call)
         sparse = import_package("scipy.sparse", "sparse derivatives need SciPy", "pullback[scipy]")
         self._check_single("x", list_whole_leaves(x))
         number = new_level()  # lower than the levels of the tapes, whose steps see a batch of directions as one
