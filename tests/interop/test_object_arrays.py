@@ -211,7 +211,7 @@ def test_tape_gradient_of_object_array_with_output_gradients() -> None:
     with pb.GradientTape(persistent=True) as tape:
         y = np.array([v[0] ** 2, v[1], 1.0])
     np.testing.assert_allclose(tape.gradient(y, v, [3.0, 5.0, 7.0]).numpy(), [3.0, 5.0, 0.0])
-    with pytest.raises(GradientError, match=r"output_gradients has shape \(2,\), but its target \(3,\)"):
+    with pytest.raises(GradientError, match=r"output_gradients has shape \(2,\), but its target has shape \(3,\)"):
         tape.gradient(y, v, np.ones(2))
     with pytest.raises(ArgumentError, match=r"one tensor, got ndarray. Join its numbers .* pb.stack"):
         tape.jacobian(y, v)

@@ -96,7 +96,7 @@ def test_gradients_of_unconnected_sources() -> None:
         assert zero.tolist() == [0.0, 0.0]
         with pytest.raises(UnconnectedError, match="Cannot compute gradient"):
             pb.gradients(y, other, unconnected_gradients="raise")
-        with pytest.raises(ArgumentError, match="unconnected_gradients must be 'none', 'zero' or 'raise', got 'no'"):
+        with pytest.raises(ArgumentError, match="unconnected_gradients must be 'raise', 'zero' or 'none', got 'no'"):
             pb.gradients(y, other, unconnected_gradients="no")
 
 

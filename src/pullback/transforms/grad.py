@@ -14,7 +14,6 @@ from pullback.core import tree
 from pullback.core.convert import as_array, float_of, join_array, unwrap_constant
 from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
-from pullback.core.source import format_place
 from pullback.core.tape import Tape, constant
 from pullback.core.tensor import RAW, Tensor
 from pullback.core.variable import as_symbol
@@ -22,7 +21,14 @@ from pullback.errors import ArgumentError, DataError, GradientError, Unconnected
 from pullback.transforms.argnums import Call, Cotangent, Derivative, signature_of
 from pullback.transforms.gates import open_gate
 from pullback.transforms.leaf_names import list_names, list_parameter_names, name_input
-from pullback.transforms.session import roll_long_tape, run_session
+from pullback.transforms.session import (
+    UNREACHED,
+    check_unconnected,
+    cut_text,
+    make_seed,
+    roll_long_tape,
+    run_session,
+)
 
 if TYPE_CHECKING:
     from pullback.typing import ArgNums, Array, Operand, TensorLike, Value
@@ -32,10 +38,6 @@ COMPUTE_IT = "Compute it from its inputs with pullback or NumPy functions; with 
 CONNECT_IT = (
     "It does not depend on the inputs: compute it from them with pullback or NumPy functions, or give "
     "unconnected='zero' for a gradient of zeros."
-)
-UNREACHED = (
-    "Cannot compute gradient of y=f(x) with respect to x. "
-    "Make sure that the f you passed encloses all operations that lead from x to y."
 )
 UNCONNECTED_CURE = " pb.explain(f)(x) says why; unconnected='zero' gives zeros instead of this error."
 PYTHON, ARRAY, TENSOR = 0, 1, 2  # kinds of arguments, and so of results
@@ -81,8 +83,7 @@ class Differentiated(Derivative):
         unconnected: str = "raise",
     ) -> None:
         Derivative.__init__(self, f, argnums, argnames)
-        if unconnected not in ("raise", "zero", "none"):
-            raise ArgumentError(f"{self.face}: unconnected must be 'raise', 'zero' or 'none', got {unconnected!r}.")
+        check_unconnected(self.face, "unconnected", unconnected)
         self.has_aux, self.unconnected = has_aux, unconnected
 
     def options(self) -> dict[str, Any]:
@@ -216,19 +217,7 @@ class Differentiated(Derivative):
         """Return the cotangent of the result: ones, or ``dy``, which must have the shape of the result."""
         if value.dtype.kind not in "fiubc":
             raise GradientError(f"{self.face}(f): f returned dtype {value.dtype}; only numbers have gradients.")
-        dtype = float_of(value.dtype)
-        if dy is None:
-            if dtype.kind == "c":
-                raise GradientError(explain_missing_direction(f"{self.face}(f): f returned", dtype, "dy"))
-            return np.ones(value.shape, dtype)[()]
-        seed = unwrap_constant(dy, "dy")
-        if seed.shape != value.shape:
-            raise GradientError(
-                f"{self.face}: dy has shape {seed.shape}, but y = f(x) has shape {value.shape}; they must be the same."
-            )
-        if seed.dtype.kind not in ("fiubc" if dtype.kind == "c" else "fiub"):
-            raise GradientError(f"{self.face}: dy must be real numbers as y is, got dtype {seed.dtype}.")
-        return seed if seed.dtype == dtype else seed.astype(dtype)
+        return make_seed(dy, value, self.face, "dy", "y = f(x)")
 
     # ---- out
 
@@ -317,14 +306,6 @@ def copy_if_shared(v: Value, taken: Sequence[Any]) -> Any:
     return v.copy() if type(v) is ndarray and (v.base is not None or any(v is t for t in taken)) else v
 
 
-def explain_missing_direction(returned: str, dtype: np.dtype[Any], dy: str) -> str:
-    """Return the message that a complex result has no gradient without ``dy``."""
-    return (
-        f"{returned} complex numbers ({dtype}), of which none is larger than another. "
-        f"Return a real number, such as pb.abs(y) or pb.real(y), or give the direction {dy}."
-    )
-
-
 def describe(y: object) -> str:
     """Return what ``f`` returned, for messages."""
     return "None" if y is None else type(y).__name__
@@ -355,14 +336,6 @@ def convert_back(v: Any, kind: int) -> Any:
     if v is None:
         return v
     return v.tolist() if kind == PYTHON else constant(v) if kind == TENSOR else as_symbol(v)
-
-
-def cut_text(tape: Tape) -> str:
-    """Return, for a message, where paths from inputs to results were cut while ``f`` ran."""
-    if not tape.cuts:
-        return ""
-    places = ", ".join(dict.fromkeys(f"{name} ({format_place(file, line)})" for name, file, line in tape.cuts))
-    return f" The path was cut where the derivative is zero or stopped: {places}."
 
 
 class Grad(Differentiated):

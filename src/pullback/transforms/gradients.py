@@ -9,23 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pullback.core import tree
 from pullback.core.bundle import PICK
 from pullback.core.calculus import add_terms
 from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.memory import node_of
-from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, constant, copy_node, place
+from pullback.core.tape import SAME, TAPED, Step, Tape, copy_node, place
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, list_leaves_on
-from pullback.errors import ArgumentError, GradientError, UnconnectedError
+from pullback.errors import ArgumentError, GradientError
 from pullback.transforms.gates import open_gate
-from pullback.transforms.grad import UNREACHED, cut_text, explain_missing_direction
 from pullback.transforms.recording import unwatch
+from pullback.transforms.session import check_unconnected, finish_gradient, make_seed
 
 if TYPE_CHECKING:
-    from pullback.typing import TensorLike, Value
+    from pullback.typing import TensorLike
 
 
 def gradients(
@@ -54,17 +52,17 @@ def gradients(
     >>> first.item(), second.item()
     (27.0, 18.0)
     """
-    if unconnected_gradients not in ("none", "zero", "raise"):
-        raise ArgumentError(
-            f"gradients: unconnected_gradients must be 'none', 'zero' or 'raise', got {unconnected_gradients!r}."
-        )
+    check_unconnected("gradients", "unconnected_gradients", unconnected_gradients)
     targets, sources = _tensors("ys", ys), _tensors("xs", xs)
     tape = _tape_of(targets)
     seeds = _make_seeds(targets, grad_ys)
     stops = {id(node_of(t.read())) for t in _tensors("stop_gradients", stop_gradients)}
     walk = Walk(tape, [_find_nodes(i, x, tape) for i, x in enumerate(sources)], stops)
     found = walk.back([(node_of(y.read()), g) for y, g in zip(targets, seeds, strict=True) if tape.holds(y.read())])
-    return [_give(d, x, float_of(x.dtype), tape, unconnected_gradients) for d, x in zip(found, sources, strict=True)]
+    return [
+        finish_gradient(d, x.shape, float_of(x.dtype), tape, unconnected_gradients)
+        for d, x in zip(found, sources, strict=True)
+    ]
 
 
 def _tensors(what: str, given: object) -> list[Any]:
@@ -98,18 +96,7 @@ def _make_seeds(targets: Sequence[Any], grad_ys: Sequence[Any] | None) -> list[A
     given = given if isinstance(given, list | tuple) else [given]
     if len(given) != len(targets):
         raise ArgumentError(f"gradients: {len(targets)} ys but {len(given)} grad_ys; give one for each, or None.")
-    found = []
-    for y, g in zip(targets, given, strict=True):
-        dtype = float_of(y.dtype)
-        if g is None and dtype.kind == "c":
-            raise GradientError(explain_missing_direction("gradients: ys has", dtype, "grad_ys"))
-        seed = np.ones(y.shape, dtype)[()] if g is None else unwrap_constant(g, "grad_ys")
-        if seed.shape != y.shape:
-            raise GradientError(
-                f"gradients: grad_ys has shape {seed.shape}, but its y has shape {y.shape}; they must be the same."
-            )
-        found.append(seed if seed.dtype == dtype else seed.astype(dtype))
-    return found
+    return [make_seed(g, y, "gradients", "grad_ys", "its y") for y, g in zip(targets, given, strict=True)]
 
 
 def _find_nodes(i: int, x: Tensor, tape: Tape) -> list[Any]:
@@ -125,15 +112,6 @@ def _find_nodes(i: int, x: Tensor, tape: Tape) -> list[Any]:
             "function that is differentiated."
         )
     return [node_of(leaf) for leaf in leaves]
-
-
-def _give(d: Value | None, x: Tensor, dtype: np.dtype[Any], tape: Tape, unconnected: str) -> Any:
-    if d is None:
-        if unconnected == "raise":
-            raise UnconnectedError(UNREACHED + cut_text(tape))
-        return None if unconnected == "none" else constant(np.zeros(x.shape, dtype))
-    d = as_tensor(d)
-    return d if d.dtype == dtype else d.astype(dtype)
 
 
 class Walk:

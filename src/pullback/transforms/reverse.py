@@ -5,30 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 import numpy as np
-from numpy import ndarray
 
 from pullback.core import hooks, tree
 from pullback.core.calculus import add_terms
 from pullback.core.callers import reveal
-from pullback.core.convert import float_of, has_tensors, unwrap_constant
+from pullback.core.convert import float_of, has_tensors
 from pullback.core.interpreter import new_level
-from pullback.core.memory import Large, is_sole, node_of
-from pullback.core.rowsparse import RowSparse, collect_rows
-from pullback.core.tape import TAPED, constant
-from pullback.core.tensor import RAW, Tensor
+from pullback.core.memory import Large, node_of
+from pullback.core.rowsparse import collect_rows
+from pullback.core.tape import TAPED
+from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, watch_variables
 from pullback.core.writes import StaleView
-from pullback.errors import ArgumentError, GradientError, ShapeError, UnconnectedError, UnrecordedGradientWarning
+from pullback.errors import ArgumentError, GradientError, ShapeError, UnrecordedGradientWarning
 from pullback.transforms.directions import pull_examples, pull_unit_vectors
-from pullback.transforms.grad import UNREACHED, cut_text, explain_missing_direction
 from pullback.transforms.jacobian import block_dtype, join_parts
 from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatch
-from pullback.transforms.session import UNCHANGED, pull_again
-from pullback.transforms.variables import copy_rows, finish_cotangent
+from pullback.transforms.session import (
+    UNCHANGED,
+    check_unconnected,
+    finish_cotangent,
+    finish_gradient,
+    make_seed,
+    pull_again,
+)
 
 if TYPE_CHECKING:
     from pullback.typing import Array, TensorLike, Value
@@ -259,7 +264,7 @@ class GradientTape:
         >>> tape.gradient(y, {"v": v})
         {'v': Tensor([2., 4.], dtype=float32)}
         """
-        self._check_ready("gradient", unconnected_gradients)
+        tape = self._check_ready("gradient", unconnected_gradients)
         self._derive_views(target, sources)
         flat, known = self._list_sources(sources), self._list_nodes()
         seeds = [
@@ -268,7 +273,7 @@ class GradientTape:
         ]
         found = self._pull(known, seeds, flat, sparse)[::-1]
         known, seeds = {}, []  # else their nodes would keep the tape from being used again
-        out = [self._finish(found.pop(), s.shape, float_of(s.dtype), unconnected_gradients) for s in flat]
+        out = [finish_gradient(found.pop(), s.shape, float_of(s.dtype), tape, unconnected_gradients) for s in flat]
         if not self._persistent:
             self._spend()
         if isinstance(sources, Tensor):
@@ -293,7 +298,7 @@ class GradientTape:
         >>> tape.jacobian(y, x).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
         """
-        self._check_ready("jacobian", unconnected_gradients)
+        tape = self._check_ready("jacobian", unconnected_gradients)
         self._check_single("jacobian", "target", target)
         self._derive_views(target, sources)
         flat, known = self._list_sources(sources), self._list_nodes()
@@ -307,7 +312,9 @@ class GradientTape:
         for i, s in enumerate(flat):
             found = [None if part[i] is None else np.reshape(part[i], target.shape + s.shape) for part in parts]
             d = join_parts("GradientTape.jacobian", found[0], found[-1], target, s)
-            out.append(self._finish_jacobian(d, target, s, unconnected_gradients))
+            shape = target.shape + s.shape
+            d = np.zeros(shape) if d is None and not target.size else d
+            out.append(finish_gradient(d, shape, block_dtype(target, float_of(s.dtype)), tape, unconnected_gradients))
         if not self._persistent:
             self._spend()
         return tree.replace_leaves(sources, out)
@@ -332,7 +339,7 @@ class GradientTape:
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
         name = "GradientTape.batch_jacobian"
-        self._check_ready("batch_jacobian", unconnected_gradients)
+        tape = self._check_ready("batch_jacobian", unconnected_gradients)
         for what, t in (("target", target), ("source", source)):
             self._check_single("batch_jacobian", what, t)
             if t.dtype.kind == "c":
@@ -346,12 +353,8 @@ class GradientTape:
         known, shape = self._list_nodes(), target.shape + source.shape[1:]
         back = self._make_pull(target, known, [source])
         (found,) = pull_examples(name, back, target, self._find_widest(), new_level())
-        out = self._finish(
-            np.zeros(shape) if found is None and not target.size else found,
-            shape,
-            float_of(source.dtype),
-            unconnected_gradients,
-        )
+        d = np.zeros(shape) if found is None and not target.size else found
+        out = finish_gradient(d, shape, float_of(source.dtype), tape, unconnected_gradients)
         if not self._persistent:
             self._spend()
         return out
@@ -367,11 +370,9 @@ class GradientTape:
         node = self._find_node(target, known)
         return lambda seed: self._pull(known, [(node, seed)], sources)
 
-    def _check_ready(self, what: str, unconnected: str) -> None:
-        if unconnected not in ("none", "zero", "raise"):
-            raise ArgumentError(
-                f"GradientTape.{what}: unconnected_gradients must be 'none', 'zero' or 'raise', got {unconnected!r}."
-            )
+    def _check_ready(self, what: str, unconnected: str) -> Recording:
+        """Return the tape, if something was recorded and can be differentiated."""
+        check_unconnected(f"GradientTape.{what}", "unconnected_gradients", unconnected)
         if self._recording and self._persistent:
             warn(
                 f"GradientTape.{what}: inside of the block of a persistent tape the gradient is a constant to it: "
@@ -388,6 +389,7 @@ class GradientTape:
             raise GradientError(
                 f"GradientTape.{what}: nothing was recorded. Compute inside 'with GradientTape() as tape'."
             )
+        return self._tape
 
     def _spend(self) -> None:
         self._variables = self.watched_variables()
@@ -458,24 +460,7 @@ class GradientTape:
     def _make_seed(self, target: Tensor, dy: Array | None) -> Any:
         if not isinstance(target, Tensor):
             raise ArgumentError(f"GradientTape.gradient: a target must be a tensor, got {type(target).__name__}.")
-        dtype = float_of(target.dtype)
-        if dy is None:
-            if dtype.kind == "c":
-                raise GradientError(
-                    explain_missing_direction("GradientTape.gradient: the target has", dtype, "output_gradients")
-                )
-            return np.ones(target.shape, dtype) if target.shape else dtype.type(1)
-        seed = unwrap_constant(dy, "output_gradients")
-        if seed.dtype.kind == "c" != dtype.kind:
-            raise GradientError(
-                f"GradientTape.gradient: output_gradients must be real numbers as the target is, got {seed.dtype}."
-            )
-        if seed.shape != target.shape:
-            raise GradientError(
-                f"GradientTape.gradient: output_gradients has shape {seed.shape}, but its target {target.shape}; "
-                "they must be the same."
-            )
-        return seed if seed.dtype == dtype else seed.astype(dtype)
+        return make_seed(dy, target, "GradientTape.gradient", "output_gradients", "its target")
 
     @hooks.observe_calls("tape")
     def _pull(
@@ -489,40 +474,17 @@ class GradientTape:
         assert self._tape is not None
         nodes = list(self._tape.list_steps())
         wanted = [self._list_leaves(s) or [n for n in [self._find_node(s, known)] if n is not None] for s in sources]
-
-        def collect() -> list[list[Any]]:
-            return [[g for g in (finish_cotangent(n.g) for n in group) if g is not None] for group in wanted]
-
         with unwatch(nodes) if any(type(r) is Large for r in nodes) else UNCHANGED:
             if sparse:
                 _collect_rows(wanted)
-            found = pull_again(nodes, self._tape.level, seeds, known.values(), collect)
-        return [add_terms(terms) for terms in found]
-
-    def _finish(self, d: Any, shape: tuple[int, ...], dtype: np.dtype[Any], unconnected: str) -> Any:
-        if d is None:
-            if unconnected == "raise":
-                raise UnconnectedError(UNREACHED + (cut_text(self._tape) if self._tape is not None else ""))
-            return None if unconnected == "none" else constant(np.zeros(shape, dtype))
-        if isinstance(d, RowSparse):
-            return copy_rows(d)
-        d = unwrap_constant(d)
-        if isinstance(d, RAW):
-            is_own = type(d) is ndarray and d.base is None and d.dtype == dtype and d.flags.writeable and is_sole(d)
-            return constant(d if is_own else np.array(d, dtype))
-        return d if d.dtype == dtype else d.astype(dtype)
+            each = [n for group in wanted for n in group]
+            found = iter(pull_again(nodes, self._tape.level, seeds, known.values(), each))
+        terms = [[finish_cotangent(g) for g in islice(found, len(group))] for group in wanted]
+        return [add_terms([g for g in some if g is not None]) for some in terms]
 
     def _find_widest(self) -> int:
         assert self._tape is not None
         return max((r.meta.size * r.meta.dtype.itemsize for r in self._tape.nodes), default=0)
-
-    def _finish_jacobian(self, d: Array | None, target: Value, source: Tensor, unconnected: str) -> Any:
-        """Return a jacobian in the shape of the target followed by that of the source.
-
-        Without a target it has no elements.
-        """
-        shape, dtype = target.shape + source.shape, block_dtype(target, float_of(source.dtype))
-        return self._finish(np.zeros(shape) if d is None and not target.size else d, shape, dtype, unconnected)
 
 
 def _collect_rows(sources: Sequence[Sequence[Tensor]]) -> None:
@@ -539,7 +501,7 @@ def _split_target(target: Any, dy: Any) -> list[tuple[Any, Any]]:
     dys = [None] * target.size if dy is None else np.reshape(dy, -1)
     if len(dys) != target.size:
         raise GradientError(
-            f"GradientTape.gradient: output_gradients has shape {np.shape(dy)}, but its target {target.shape}; "
-            "they must be the same."
+            f"GradientTape.gradient: output_gradients has shape {np.shape(dy)}, but its target has shape "
+            f"{target.shape}; they must be the same."
         )
     return [(t, d) for t, d in zip(target.flat, dys, strict=True) if isinstance(t, Tensor)]

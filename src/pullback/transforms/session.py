@@ -1,27 +1,42 @@
 """A session: open a tape, run a function on it, seed its results, walk back, and collect the gradients.
 
 ``pull`` does the last three, ``pull_again`` does them for a record that is used again.  ``grad`` has the same written
-out for its one result, because it must be quick for the smallest functions.
+out for its one result, because it must be quick for the smallest functions.  ``make_seed`` checks a user's cotangent,
+``finish_gradient`` makes what the user gets of a collected one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy import ndarray
 
 from pullback.core import hooks
 from pullback.core.callers import reveal
+from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.interpreter import new_level
-from pullback.core.memory import node_of
-from pullback.core.tape import TAPED, Tape, add_cotangent, walk_again
-from pullback.core.tensor import LATER, Tensor
+from pullback.core.memory import is_sole, node_of
+from pullback.core.rowsparse import RowSparse, RowSum, make_rows
+from pullback.core.source import format_place
+from pullback.core.tape import TAPED, Tape, add_cotangent, constant, walk_again
+from pullback.core.tensor import LATER, RAW, Tensor
 from pullback.core.variable import get_trace, is_watched, watch_below
+from pullback.errors import ArgumentError, GradientError, UnconnectedError
 from pullback.transforms.gates import open_gate
 from pullback.transforms.recording import Recording
 
+if TYPE_CHECKING:
+    from pullback.typing import Operand, Shape, Value
+
 T = TypeVar("T")
 UNCHANGED = nullcontext()
+UNREACHED = (
+    "Cannot compute gradient of y=f(x) with respect to x. "
+    "Make sure that the f you passed encloses all operations that lead from x to y."
+)
 MIN_ROLLED_NODES = 100  # fewer are differentiated quickly one by one
 
 
@@ -73,6 +88,35 @@ def roll_long_tape(tape: Tape) -> None:
         LATER["roll_steps"](tape)
 
 
+# ---- seed
+
+
+def make_seed(given: Operand | None, y: Value, face: str, name: str, result: str) -> Any:
+    """Return the cotangent of a result ``y``: ``given``, checked to have its shape, or ones.
+
+    Messages begin with ``face``; ``name`` is the user's parameter, ``result`` what they call ``y``.
+    """
+    dtype = float_of(y.dtype)
+    if given is None:
+        if dtype.kind == "c":
+            raise GradientError(
+                f"{face}: {result} has complex numbers ({dtype}), of which none is larger than another. "
+                f"Return a real number, such as pb.abs(y) or pb.real(y), or give the direction {name}."
+            )
+        return np.ones(y.shape, dtype)[()]
+    seed = unwrap_constant(given, name)
+    if seed.shape != y.shape:
+        raise GradientError(
+            f"{face}: {name} has shape {seed.shape}, but {result} has shape {y.shape}; they must be the same."
+        )
+    if seed.dtype.kind not in ("fiubc" if dtype.kind == "c" else "fiub"):
+        raise GradientError(f"{face}: {name} must be real numbers as {result} is, got dtype {seed.dtype}.")
+    return seed if seed.dtype == dtype else seed.astype(dtype)
+
+
+# ---- seed, walk back, collect
+
+
 def pull(tape: Tape, results: list[Any], cotangents: Sequence[Any], leaves: Sequence[Any] = ()) -> list[Any]:
     """Seed results with cotangents, walk back, and return those of the leaves, None for one that is not reached.
 
@@ -83,7 +127,7 @@ def pull(tape: Tape, results: list[Any], cotangents: Sequence[Any], leaves: Sequ
     _seed(tape, results, cotangents)
     results.clear()
     tape.walk()
-    return [open_gate(node_of(t).g) if type(t) in TAPED else None for t in leaves]
+    return [finish_cotangent(node_of(t).g) if type(t) in TAPED else None for t in leaves]
 
 
 def _seed(tape: Tape, results: Sequence[Any], cotangents: Sequence[Any]) -> None:
@@ -98,12 +142,12 @@ def pull_again(
     level: int,
     seeds: Iterable[tuple[Any, Any]],
     leaves: Iterable[Tensor],
-    collect: Callable[[], T],
+    wanted: Iterable[Tensor],
     *,
     keep: bool = True,
     transposed: bool = False,
-) -> T:
-    """Seed nodes of a tape with cotangents, walk back, and return ``collect()``.
+) -> list[Any]:
+    """Seed nodes of a tape with cotangents, walk back, and return those of the ``wanted`` nodes or leaves.
 
     The nodes stay, without their cotangents.  ``keep`` and ``transposed`` are those of ``walk_again``.
     """
@@ -113,7 +157,59 @@ def pull_again(
                 if node is not None and g is not None:
                     add_cotangent(node, g)
             walk_again(nodes, keep, transposed)
-            return collect()
+            return [r.g for r in wanted]
         finally:
             for r in (*nodes, *leaves):
                 r.g = None
+
+
+def finish_cotangent(g: object) -> Any:
+    """Return the cotangent of a leaf after the backward pass, in the form that users get.
+
+    Rows become a ``RowSparse``, or a dense array where a transform follows their values.
+    """
+    if type(g) is not RowSum:
+        return open_gate(g)
+    rows = g.total()
+    if rows is None:
+        return None
+    by = get_trace()
+    known = 0 if by is None else by.level  # the indices of rows may be symbols of a program that is being compiled
+    if any(isinstance(part, Tensor) and part.level not in (0, known) for part in (rows.indices, rows.values)):
+        return rows.to_dense()
+    return rows
+
+
+# ---- what the user gets
+
+
+def check_unconnected(face: str, name: str, given: object) -> None:
+    """Raise ArgumentError unless the option ``name`` says what to do about an input that is not reached."""
+    if given not in ("raise", "zero", "none"):
+        raise ArgumentError(f"{face}: {name} must be 'raise', 'zero' or 'none', got {given!r}.")
+
+
+def finish_gradient(d: Any, shape: Shape, dtype: np.dtype[Any], tape: Tape, unconnected: str = "raise") -> Any:
+    """Return a cotangent as the gradient that a user gets, a tensor or ``RowSparse`` of its own.
+
+    None, for an input that is not reached, becomes what ``unconnected`` says.
+    """
+    if d is None:
+        if unconnected == "raise":
+            raise UnconnectedError(UNREACHED + cut_text(tape))
+        return None if unconnected == "none" else constant(np.zeros(shape, dtype))
+    if isinstance(d, RowSparse):  # its values are copied, as they may be a view
+        return make_rows(d.indices, d.values if isinstance(d.values, Tensor) else constant(np.array(d.values)), d.shape)
+    d = unwrap_constant(d)
+    if isinstance(d, RAW):
+        is_own = type(d) is ndarray and d.base is None and d.dtype == dtype and d.flags.writeable and is_sole(d)
+        return constant(d if is_own else np.array(d, dtype)[()])
+    return d if d.dtype == dtype else d.astype(dtype)
+
+
+def cut_text(tape: Tape) -> str:
+    """Return, for a message, where paths from inputs to results were cut while ``f`` ran."""
+    if not tape.cuts:
+        return ""
+    places = ", ".join(dict.fromkeys(f"{name} ({format_place(file, line)})" for name, file, line in tape.cuts))
+    return f" The path was cut where the derivative is zero or stopped: {places}."

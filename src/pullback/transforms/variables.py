@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
-
-import numpy as np
 
 from pullback.core.calculus import add_terms
 from pullback.core.convert import float_of, join_array
-from pullback.core.memory import node_of
-from pullback.core.rowsparse import RowSparse, RowSum, make_rows
-from pullback.core.tape import Tape, constant
-from pullback.core.tensor import RAW, Tensor
-from pullback.core.variable import Variable, Watcher, get_trace, index_by_name, watch_variables
+from pullback.core.tape import Tape
+from pullback.core.tensor import Tensor
+from pullback.core.variable import Variable, Watcher, index_by_name, watch_variables
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
-from pullback.transforms.gates import open_gate
 from pullback.transforms.grad import (
     NO_RETURN,
     TENSOR,
     ValueAndGrads,
     convert_back,
-    cut_text,
     describe,
     detach_aux,
     split_aux,
 )
-from pullback.transforms.session import pull, run_session
+from pullback.transforms.session import cut_text, finish_gradient, pull, run_session
 
 UNREACHED = (
     "Cannot compute gradient of y=f() with respect to any trainable variable. "
@@ -126,12 +121,13 @@ def _pull_variables(
     results, y = [y], None
     if sparse:
         watcher.collect_rows(sparse if callable(sparse) else lambda v: True)
-    pull(tape, results, [float_of(value.dtype).type(1)])
+    leaves = [leaf for _, reads in watcher.leaves.values() for _, leaf in reads]
+    found = iter(pull(tape, results, [float_of(value.dtype).type(1)], leaves))
     out: dict[Any, Any] = {}
     for v, reads in watcher.leaves.values():
-        terms = [g for _, leaf in reads if (g := finish_cotangent(node_of(leaf).g)) is not None]
+        terms = [g for g in islice(found, len(reads)) if g is not None]
         if terms:
-            out[v] = _as_gradient(add_terms(terms), float_of(v.dtype))
+            out[v] = finish_gradient(add_terms(terms), v.shape, float_of(v.dtype), tape)
     if not out:
         raise UnconnectedError(UNREACHED + cut_text(tape))
     return value, out, aux
@@ -179,34 +175,3 @@ def _scalar_result(tape: Tape, y: Tensor, watcher: CountingWatcher, face: str) -
             f"{face}(f): f must return a scalar (rank 0), got rank {y.ndim}, shape {y.shape}. Sum it up."
         )
     return y
-
-
-def finish_cotangent(g: object) -> Any:
-    """Return the cotangent of a leaf after the backward pass, in the form that users get.
-
-    Rows become a ``RowSparse``, or a dense array where a transform follows their values.
-    """
-    if type(g) is not RowSum:
-        return open_gate(g)
-    rows = g.total()
-    if rows is None:
-        return None
-    by = get_trace()
-    known = 0 if by is None else by.level  # the indices of rows may be symbols of a program that is being compiled
-    if any(isinstance(part, Tensor) and part.level not in (0, known) for part in (rows.indices, rows.values)):
-        return rows.to_dense()
-    return rows
-
-
-def copy_rows(d: RowSparse) -> RowSparse:
-    """Return a row-sparse gradient for the user: its values are copied, as they may be a view."""
-    values = d.values if isinstance(d.values, Tensor) else constant(np.array(d.values))
-    return make_rows(d.indices, values, d.shape)
-
-
-def _as_gradient(d: Any, dtype: Any) -> Any:
-    if isinstance(d, RowSparse):
-        return copy_rows(d)
-    if isinstance(d, RAW):
-        return constant(np.array(d, dtype)[()])  # a copy, as it may be a view
-    return d if d.dtype == dtype else d.astype(dtype)
