@@ -256,3 +256,19 @@ def test_custom_root_initial_guess_has_no_gradient():
 def test_custom_root_bad_arguments_raise(call, error, told):
     with pytest.raises(error, match=told):
         call()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+def test_custom_root_and_fixed_point_are_compiled(backend: str) -> None:
+    root = pb.custom_root(lambda x, a: x * x - a, lambda f, x0, a: np.sqrt(a))
+    point = pb.custom_fixed_point(lambda x, a: (x + a / x) / 2)
+    for solve in (lambda a: root(1.0, a), lambda a: point(1.0, a)):
+        many = pb.vmap(pb.grad(solve))
+        for f, x in (
+            (solve, 4.0),
+            (pb.grad(solve), 4.0),
+            (pb.grad(pb.grad(solve)), 4.0),
+            (lambda a, solve=solve: pb.jvp(solve, [a], [1.0])[1], 4.0),
+            (many, np.array([4.0, 9.0])),
+        ):
+            np.testing.assert_allclose(pb.compile(f, backend=backend)(x), f(x), rtol=1e-12)

@@ -541,6 +541,23 @@ def call_unfollowed(f: Callable[..., Any], *args: object) -> Any:
     return top.call_unfollowed(f, args)
 
 
+def iterate_levels(x: Any) -> Iterator[Any]:
+    """Yield ``x`` as the tensor that each of its levels sees, from the highest down; nothing for a plain array."""
+    while isinstance(x, Tensor):
+        x = x.read()
+        if x.level:
+            yield x
+        x = x.all_values()
+
+
+def stop_following(x: Any) -> Any:
+    """Return the value of ``x`` as a constant of all levels that differentiate it."""
+    x = x.read() if isinstance(x, Tensor) else x
+    while isinstance(x, Tensor) and (beneath := x.stop_following()) is not x:
+        x = beneath.read() if isinstance(beneath, Tensor) else beneath
+    return x
+
+
 def strip(x: Any) -> Any:
     """Return a value without its gradient: a plain array, or one example of many, for NumPy to compute with.
 

@@ -518,6 +518,19 @@ class Recorder:
         return value
 
 
+class HeldValues:
+    """Makes variables read as other values than they have, given by the id of the variable."""
+
+    level = 0
+    writes = False
+
+    def __init__(self, values: dict[int, Any]) -> None:
+        self.values = values
+
+    def on_read(self, v: Variable, value: Tensor) -> Any:
+        return self.values.get(id(v), value)
+
+
 @contextmanager
 def watch_variables(watcher: Any) -> Iterator[Any]:
     """Call ``watcher.on_read`` for every variable that is read in this block and thread."""

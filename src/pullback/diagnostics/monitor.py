@@ -20,7 +20,7 @@ from pullback.core.interpreter import new_level
 from pullback.core.op import Op
 from pullback.core.source import NOT_THE_USER
 from pullback.core.tape import add_cotangent
-from pullback.core.tensor import RAW, Tensor, Wrapped, all_values
+from pullback.core.tensor import RAW, Tensor, Wrapped, all_values, iterate_levels, stop_following
 from pullback.diagnostics.backward_steps import list_cotangents
 from pullback.diagnostics.pass_observers import PassObserver
 from pullback.transforms.batch import Batched
@@ -144,11 +144,7 @@ class Purpose:
 
 def count_vmaps(x: Value) -> int:
     """Return how many ``vmap`` levels a value has."""
-    depth = 0
-    while isinstance(x, Tensor):
-        depth += isinstance(x, Batched)
-        x = x.read().all_values()
-    return depth
+    return sum(isinstance(t, Batched) for t in iterate_levels(x))
 
 
 class Watched(Wrapped):
@@ -187,10 +183,8 @@ class Watched(Wrapped):
     def stop_following(self) -> Any:
         if self.note.name == STOPPED:
             return self
-        beneath = self.array
-        while isinstance(beneath, Tensor) and beneath.stop_following() is not beneath:
-            beneath = beneath.stop_following()
-        return self.monitor.add_note(unwrap_constant(beneath), STOPPED, None, (self.note,), {})
+        beneath = unwrap_constant(stop_following(self.array))
+        return self.monitor.add_note(beneath, STOPPED, None, (self.note,), {})
 
     def _concrete(self, what: str) -> Any:
         return self.array._concrete(what) if isinstance(self.array, Tensor) else self.array
@@ -285,11 +279,7 @@ class Monitor(PassObserver):
 
     def note_of(self, x: Operand | None) -> Note | None:
         """Return the note of a value, also of one under other levels; None if it has none."""
-        while isinstance(x, Tensor):
-            if self.watches(x):
-                return x.note  # type: ignore[attr-defined, no-any-return]
-            x = x.read().all_values()
-        return None
+        return next((t.note for t in iterate_levels(x) if self.watches(t)), None)
 
     def walk_noted(self, nodes: Iterable[Any], strong: bool, turned: bool = False) -> None:
         """Run the backward pass over the nodes, latest first; the initial cotangents are set."""

@@ -10,7 +10,7 @@ from numpy import generic, ndarray
 
 from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
-from pullback.core.tensor import Tensor, call_unfollowed, concrete, strip
+from pullback.core.tensor import Tensor, call_unfollowed, concrete, iterate_levels, strip
 from pullback.core.variable import get_trace
 from pullback.errors import BatchedValueError, NoRuleError, SymbolValueError
 
@@ -86,12 +86,10 @@ def wrap_constant(name: str, result: object, *args: object) -> Any:
     Every tape remembers the function, for the error message about an input without a gradient.
     """
     for t in iterate_tensors(args):
-        x: Any = t.read()
-        while isinstance(x, Tensor) and x.level:
+        for x in iterate_levels(t):
             tape = getattr(getattr(x, "meta", None), "tape", None)  # a dual number has none
             if tape is not None:
                 tape.cut(name)
-            x = x.all_values()
     return wrap(result)
 
 

@@ -22,7 +22,16 @@ from pullback.core.convert import unwrap_constant
 from pullback.core.hooks import observe_calls
 from pullback.core.interpreter import level_of, new_level
 from pullback.core.tape import CAUGHT, constant
-from pullback.core.tensor import ARRAYS, PLAIN, Tensor, Wrapped, call_unfollowed, strip
+from pullback.core.tensor import (
+    ARRAYS,
+    PLAIN,
+    Tensor,
+    Wrapped,
+    call_unfollowed,
+    iterate_levels,
+    stop_following,
+    strip,
+)
 from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.transforms.custom_op import Run, WrappingOp
@@ -72,9 +81,7 @@ class Batched(Wrapped):
         return self._concrete("a plain value")
 
     def stop_following(self) -> Any:
-        beneath = self.array
-        while isinstance(beneath, Tensor) and beneath.stop_following() is not beneath:
-            beneath = beneath.stop_following()
+        beneath = stop_following(self.array)
         return self if beneath is self.array else Batched(self.number, unwrap_constant(beneath))
 
     def strip(self) -> Any:
@@ -207,14 +214,7 @@ PLAIN.add(Batched)
 
 def is_batched(x: object) -> bool:
     """Return whether a value is different for each example of some ``vmap``."""
-    while isinstance(x, Tensor):
-        x = x.read()
-        if isinstance(x, Batched):
-            return True
-        if not x.level:
-            return False
-        x = x.all_values()
-    return False
+    return any(isinstance(t, Batched) for t in iterate_levels(x))
 
 
 class BatchedOp(WrappingOp):

@@ -12,7 +12,7 @@ from pullback.core.interpreter import new_level
 from pullback.core.memory import Large, Pool, node_of
 from pullback.core.tape import Tape
 from pullback.core.tensor import ARRAYS
-from pullback.core.variable import Recorder, Variable, Watcher, watch_below, watch_variables
+from pullback.core.variable import HeldValues, Recorder, Variable, Watcher, watch_below, watch_variables
 from pullback.transforms.arguments import Arguments, AsIs, mark, restore_marked
 from pullback.transforms.captured import make_capture_error
 from pullback.transforms.custom import Customized
@@ -53,19 +53,6 @@ class Pinned(Watcher):
 
     def on_read(self, v: Variable, value: Tensor) -> Any:
         return self.pins.get(id(v), self.fixed.get(id(v), value))
-
-
-class Fixed:
-    """Makes variables read as in the first run of the function."""
-
-    level = 0
-    writes = False
-
-    def __init__(self, noted: Noted) -> None:
-        self.first = noted.first
-
-    def on_read(self, v: Variable, value: Tensor) -> Any:
-        return self.first.get(id(v), value)
 
 
 class Rematerialize:
@@ -123,7 +110,7 @@ class Rematerialize:
         return self.values
 
     def _result(self) -> Any:
-        with watch_below(0), watch_variables(Fixed(self.noted)):
+        with watch_below(0), watch_variables(HeldValues(self.noted.first)):
             return unwrap_constant(tree.leaves(self.call.body(self.values))[0])
 
 

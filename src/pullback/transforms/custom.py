@@ -16,7 +16,7 @@ from pullback.core.convert import float_of
 from pullback.core.hooks import observe_calls
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, concrete
-from pullback.core.variable import Variable, call_with_values, watch_below, watch_variables
+from pullback.core.variable import HeldValues, call_with_values, watch_below, watch_variables
 from pullback.errors import ArgumentError, DataError, GradientMismatchError
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of
@@ -107,19 +107,6 @@ class WithTangentRule(Customized):
         return rule
 
 
-class Held:
-    """Makes variables read as other values than they hold, for a comparison."""
-
-    level = 0
-    writes = False
-
-    def __init__(self, values: dict[int, Any]) -> None:
-        self.values = values
-
-    def on_read(self, v: Variable, value: Tensor) -> Any:
-        return constant(self.values[id(v)]) if id(v) in self.values else value
-
-
 class Stated(WithTangentRule):
     """A function with a user's gradient and perhaps a user's tangent, which can be checked by finite differences."""
 
@@ -168,7 +155,7 @@ class Stated(WithTangentRule):
                 at = list(xs)
                 for i, x in zip(given, moved, strict=True):
                     at[i] = x
-                with watch_variables(Held({id(v): x for v, x in zip(read, at[count:], strict=True)})):
+                with watch_variables(HeldValues({id(v): constant(x) for v, x in zip(read, at[count:], strict=True)})):
                     zs = call.run(at[:count]).values
                 return sum(compute_slope(dy, concrete(z)) for dy, z in zip(dys, zs, strict=True))
 

@@ -8,7 +8,7 @@ captured a traced tensor, its result has a higher level than its inputs: so a lo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 from warnings import warn
@@ -23,19 +23,19 @@ from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import Tape, constant
-from pullback.core.tensor import ARRAYS, Tensor
+from pullback.core.tensor import ARRAYS, Tensor, iterate_levels
 from pullback.core.variable import Variable, find_highest_watcher, is_watched, watch_below
 from pullback.errors import CustomGradientError, PrecisionWarning
 from pullback.numerics.adjoints import real_product
 from pullback.transforms.enclosing import DualLevel, Scope, is_made_from, pause, scopes
 from pullback.transforms.grad import grads
 from pullback.transforms.linearity import has_values, is_linear, sample
+from pullback.transforms.session import UNCHANGED
 
 if TYPE_CHECKING:
     from pullback.typing import Operand, Value
 
 Back = Callable[[list[Any]], Sequence[Any]]
-UNCHANGED = nullcontext()
 
 
 class Run(NamedTuple):
@@ -75,33 +75,17 @@ def is_differentiated(x: Any, above: int) -> bool:
 
     ``vmap`` and ``compile`` do not.
     """
-    while isinstance(x, Tensor):
-        x = x.read()
-        if x.level <= above:
-            return False
-        if x.differentiates:
-            return True
-        x = x.all_values()
-    return False
+    return any(t.differentiates for t in iterate_levels(x) if t.level > above)
 
 
 def levels_of(x: Value | None) -> set[int]:
     """Return the levels of all transforms that follow ``x``."""
-    return {t.level for t in _chain(x)}
+    return {t.level for t in iterate_levels(x)}
 
 
 def _at_level(x: Any, level: int) -> Any:
     """Return the tensor that ``x`` is at a level, or None."""
-    return next((t for t in _chain(x) if t.level == level), None)
-
-
-def _chain(x: Any) -> Iterator[Any]:
-    """Yield ``x`` as each of its levels sees it, from the highest down."""
-    while isinstance(x, Tensor):
-        x = x.read()
-        if x.level:
-            yield x
-        x = x.all_values()
+    return next((t for t in iterate_levels(x) if t.level == level), None)
 
 
 class CustomOp:

@@ -14,7 +14,7 @@ from typing import Any
 
 from pullback.core.memory import node_of
 from pullback.core.tape import TAPED, Tape
-from pullback.core.tensor import Tensor
+from pullback.core.tensor import Tensor, iterate_levels
 
 
 class DualLevel:
@@ -35,13 +35,11 @@ class Scope:
         self.inputs: list[Any] = []
         self.duals: dict[int, tuple[Any, frozenset[int]]] = {}  # dual numbers by id, with the ids of their inputs
         for v in values:
-            while isinstance(v, Tensor):
-                v = v.read()
-                if v.level and type(v) in TAPED:
-                    self.inputs.append(node_of(v))
-                elif v.has_tangent:
-                    self.duals[id(v)] = v, frozenset({id(v)})
-                v = v.all_values()
+            for t in iterate_levels(v):
+                if type(t) in TAPED:
+                    self.inputs.append(node_of(t))
+                elif t.has_tangent:
+                    self.duals[id(t)] = t, frozenset({id(t)})
         self.tapes: list[Tape] = list({id(n.meta.tape): n.meta.tape for n in self.inputs}.values())
         self.spans: list[tuple[Tape, int, int]] = []  # ranges of nodes that it made: a tape, first and end position
 

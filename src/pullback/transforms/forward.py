@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core import hooks, tree
+from pullback.core import hooks
 from pullback.core.callers import MEANS, reveal
-from pullback.core.convert import float_of, join_array, unwrap_constant
+from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.interpreter import new_level
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError
 from pullback.transforms.argnums import Call, call_by_all
-from pullback.transforms.enclosing import scopes
-from pullback.transforms.grad import as_leaf, convert_back, copy_if_shared, kind_of_passed, split_aux
+from pullback.transforms.enclosing import DualLevel, scopes
+from pullback.transforms.grad import as_leaf, copy_if_shared, detach_aux, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, finish_derivative
 
 if TYPE_CHECKING:
@@ -174,15 +174,7 @@ def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[A
         raise
     if call.has_aux:
         y, aux = split_aux("jvp", y)
-
-        def value(t: object) -> Any:
-            t = join_array(t)
-            now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
-            if not isinstance(now, Dual) or now.number != number:
-                return t
-            return convert_back(copy_if_shared(unwrap_constant(now.primal), inputs.values), kind)
-
-        aux = tree.map_leaves(value, aux)
+        aux = detach_aux(aux, DualLevel(number), inputs.values, kind)
     out = Outputs("jvp", y, kind)
     pairs = [split_dual(z, number) for z in out.given]
     values = [copy_if_shared(z, inputs.values) for z, _ in pairs]

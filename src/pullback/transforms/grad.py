@@ -19,6 +19,7 @@ from pullback.core.tensor import RAW, Tensor
 from pullback.core.variable import as_symbol
 from pullback.errors import ArgumentError, DataError, GradientError, UnconnectedError
 from pullback.transforms.argnums import Call, Cotangent, Derivative, signature_of
+from pullback.transforms.enclosing import DualLevel
 from pullback.transforms.gates import open_gate
 from pullback.transforms.leaf_names import list_names, list_parameter_names, name_input
 from pullback.transforms.session import (
@@ -266,13 +267,13 @@ def kind_of(x: Any) -> int:
     return ARRAY if hasattr(x, "__array__") else PYTHON
 
 
-def detach_aux(aux: object, tape: Tape, taken: Sequence[Any], kind: int) -> Any:
-    """Return aux with the tensors of a tape replaced by their values."""
+def detach_aux(aux: object, tape: Tape | DualLevel, taken: Sequence[Any], kind: int) -> Any:
+    """Return aux with the tensors of a tape, or the dual numbers of a level, replaced by their values."""
 
     def detach(t: Any) -> Any:
         t = join_array(t)
         now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
-        return convert_back(copy_if_shared(now.value, taken), kind) if tape.holds(now) else t
+        return convert_back(copy_if_shared(unwrap_constant(now.value), taken), kind) if tape.holds(now) else t
 
     return tree.map_leaves(detach, aux)
 

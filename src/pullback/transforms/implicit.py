@@ -18,13 +18,12 @@ from numpy import ndarray
 
 from pullback.core import tree
 from pullback.core.convert import join_array
-from pullback.core.interpreter import level_of
 from pullback.core.tape import as_tensor
-from pullback.core.tensor import ARRAYS, RAW, Tensor, call_unfollowed, concrete
+from pullback.core.tensor import ARRAYS, RAW, Tensor, call_unfollowed, concrete, iterate_levels
 from pullback.core.variable import watch_below
 from pullback.errors import ArgumentError, BatchedValueError, ConvergenceError, MatrixError, ShapeError
 from pullback.transforms.arguments import HERE, Arguments, mark, restore_marked
-from pullback.transforms.batch import Batched, vmap
+from pullback.transforms.batch import vmap
 from pullback.transforms.captured import line_of, make_capture_error
 from pullback.transforms.forward import Dual, jvp
 from pullback.transforms.grad import as_leaf, convert_back, kind_of
@@ -151,7 +150,7 @@ class Implicit:
         while step < steps:
             rest = self._compute_residual(unknowns, arguments, values, x)
             if inverse is None:
-                steps = len({*_iterate_levels(rest)})
+                steps = len({*_list_differentiating(rest)})
                 if not steps:
                     break
                 inverse = self._invert_slope(unknowns, arguments, values, x)
@@ -205,19 +204,13 @@ def _as_tensors(x: Any) -> Any:
     return tree.map_leaves(lambda leaf: as_tensor(leaf) if isinstance(leaf, RAW) else leaf, x)
 
 
-def _iterate_levels(x: Any) -> Iterator[int]:
+def _list_differentiating(x: Any) -> Iterator[int]:
     """Yield the levels of all transforms that differentiate ``x``."""
-    if isinstance(x, Tensor):
-        x = x.read()
-    if not level_of(x):
-        return
-    if isinstance(x, Batched):
-        yield from _iterate_levels(x.array)
-        return
-    yield x.level
-    yield from _iterate_levels(x.beneath())
-    if isinstance(x, Dual):
-        yield from _iterate_levels(x.tangent)
+    for t in iterate_levels(x):
+        if t.differentiates:
+            yield t.level
+        if isinstance(t, Dual):
+            yield from _list_differentiating(t.tangent)
 
 
 class Root(Implicit):

@@ -17,7 +17,7 @@ from pullback.core.calculus import add_terms
 from pullback.core.convert import join_array, unwrap_constant
 from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
-from pullback.core.tensor import ARRAYS, RAW, Tensor
+from pullback.core.tensor import ARRAYS, RAW, Tensor, stop_following
 from pullback.core.variable import Variable, call_with_values, watch_below
 from pullback.core.writes import make_alias
 from pullback.errors import ArgumentError, CustomGradientError, ShapeError
@@ -57,9 +57,7 @@ def _stop(x: Any) -> Any:
     if isinstance(x, Variable):
         with watch_below(inf, above=0):  # observers that record which variables are read do not record this read
             x = x.read()
-    x = x.read()
-    while isinstance(x, Tensor) and (beneath := x.stop_following()) is not x:
-        x = beneath.read() if isinstance(beneath, Tensor) else beneath
+    x = stop_following(x)
     return make_alias(x) if level_of(x) else constant(x.value if isinstance(x, Tensor) else x)
 
 

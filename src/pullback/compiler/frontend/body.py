@@ -20,7 +20,7 @@ from pullback.core import hooks
 from pullback.core.convert import join_array
 from pullback.core.interpreter import dispatch, level_of
 from pullback.core.op import perform_observed
-from pullback.core.tensor import Tensor, call_unfollowed, strip
+from pullback.core.tensor import Tensor, call_unfollowed, stop_following, strip
 from pullback.core.variable import Variable
 from pullback.core.writes import INPUT, freeze, make_alias
 from pullback.errors import ArgumentError, CapturedError, VariableError
@@ -398,7 +398,7 @@ class BodyTrace(Trace):
 
     def stop(self, x: Symbol) -> Symbol:
         """Record that transforms shall not follow a value; they apply when the body is run again."""
-        return self._stop(x, _stop)
+        return self._stop(x, stop_following)
 
     def strip(self, x: Symbol) -> Symbol:
         return self._stop(x, strip)
@@ -410,9 +410,3 @@ class BodyTrace(Trace):
         made: Symbol = self._record(lambda xs: how(xs[0]), None, [x], lambda: Symbol(self, node, x.weak))
         self.stopped.add(made.node.number)
         return made
-
-
-def _stop(x: Any) -> Any:
-    while isinstance(x, Tensor) and (beneath := x.stop_following()) is not x:
-        x = beneath
-    return x
