@@ -28,6 +28,7 @@ from pullback.transforms.forward import jvp
 from pullback.transforms.grad import as_leaf, grads
 from pullback.transforms.leaf_names import list_parameter_names, name_leaves
 from pullback.transforms.leaves import map_whole
+from pullback.transforms.signatures import check_function
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Value
@@ -60,8 +61,7 @@ def check_grads(
     ...
     pullback.errors.GradientMismatchError: check_grads(...): the derivative by forward mode is not what finite ...
     """
-    if not callable(f):
-        raise ArgumentError(f"check_grads(f, args): f must be a function, got {type(f).__name__}.")
+    check_function("check_grads(f, args): f", f)
     if not isinstance(args, list | tuple):
         got = type(args).__name__
         raise ArgumentError(f"check_grads(f, args): args must be a list of the arguments of f, got {got}. Write [x].")

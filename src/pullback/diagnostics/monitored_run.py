@@ -12,11 +12,11 @@ from pullback.core.tape import Tape
 from pullback.core.tensor import ARRAYS, Tensor
 from pullback.core.variable import Watcher, watch_variables
 from pullback.diagnostics.monitor import Monitor, Note
-from pullback.errors import ArgumentError
 from pullback.transforms.grad import as_leaf
 from pullback.transforms.leaf_names import list_parameter_names, name_leaves
 from pullback.transforms.leaves import list_whole_leaves, map_whole
 from pullback.transforms.session import open_tape, pull
+from pullback.transforms.signatures import check_function
 
 if TYPE_CHECKING:
     from pullback.typing import ArrayOrNumber, Operand
@@ -109,8 +109,7 @@ class Examined:
     face = ""
 
     def __init__(self, f: Callable[..., Any]) -> None:
-        if not callable(f):
-            raise ArgumentError(f"{self.face}(f): f must be a function, got {type(f).__name__}.")
+        check_function(f"{self.face}(f): f", f)
         self.__wrapped__ = f
         self.__name__ = self.__qualname__ = getattr(f, "__name__", type(f).__name__)
         self.__doc__ = getattr(f, "__doc__", None)

@@ -14,6 +14,7 @@ from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import LATER
 from pullback.errors import ArgumentError
 from pullback.transforms.leaf_names import list_parameter_names
+from pullback.transforms.signatures import check_function
 
 if TYPE_CHECKING:
     from pullback.typing import ArgNames, ArgNums, Operand
@@ -182,8 +183,7 @@ def call_by_all(
     face: str, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: ArgNums, argnames: Any
 ) -> tuple[Call, Selection | None]:
     """Return the call ``f(*args, **kwargs)``, differentiated by all of ``args`` unless some arguments are chosen."""
-    if not callable(f):
-        raise ArgumentError(f"{face}: f must be a function, got {type(f).__name__}.")
+    check_function(f"{face}: f", f)
     if argnums is None and argnames is None:
         args = tuple(args)
         return Call(f, args, kwargs, range(len(args))) if kwargs else WholeCall(f, args), None
@@ -222,8 +222,7 @@ class Derivative:
     __wrapped__: Callable[..., Any]
 
     def __init__(self, f: Callable[..., Any], argnums: ArgNums = None, argnames: ArgNames = None) -> None:
-        if not callable(f):
-            raise ArgumentError(f"{self.face}(f): f must be a function, got {type(f).__name__}.")
+        check_function(f"{self.face}(f): f", f)
         self.__wrapped__ = f
         self.__name__ = getattr(f, "__name__", type(f).__name__)
         self.__qualname__ = getattr(f, "__qualname__", self.__name__)

@@ -15,7 +15,7 @@ import numpy as np
 from pullback.core.convert import float_of
 from pullback.core.op import REGISTRY
 from pullback.core.tape import Step, Tape, add_cotangent, copy_node, walk_node
-from pullback.core.tensor import BY_KERNEL, LATER, Tensor
+from pullback.core.tensor import LATER, Tensor
 from pullback.core.variable import get_trace
 from pullback.settings import is_enabled
 from pullback.transforms.gates import Gate
@@ -33,7 +33,7 @@ from pullback.transforms.recorded_steps import (
     identify,
 )
 from pullback.transforms.scan_op import ScanOp
-from pullback.transforms.structured import fit_derivative, make_dense, make_zeros
+from pullback.transforms.structured import fit_derivative, make_dense, make_zeros, stack_values
 
 
 def roll_steps(tape: Tape) -> None:
@@ -170,12 +170,6 @@ def _delay(rows: Any) -> Any:
     return np.concatenate([np.zeros_like(rows[:1]), rows[:-1]])
 
 
-def _stack(values: Sequence[Any]) -> Any:
-    if any(isinstance(v, Tensor) for v in values):
-        return BY_KERNEL[np.stack].function([*values])
-    return np.stack([np.asarray(v) for v in values])
-
-
 class StepWriter:
     """Writes the backward pass of one step as the body of a loop, and runs the loop.
 
@@ -246,7 +240,7 @@ class StepWriter:
             else:
                 nodes = steps.get_all(j)
                 rows = [make_zeros(n) if g is None else _fit(g, n) for g, n in zip(gs, nodes, strict=True)]
-                self.stacked.setdefault(j, []).append(_stack(rows))
+                self.stacked.setdefault(j, []).append(stack_values(rows))
         return depths
 
     # ---- the body
@@ -388,7 +382,7 @@ class StepWriter:
             if are_same(column) or (key[0] == "node" and key[1] in self.steps.fixed):
                 constants[key] = column[0]
             else:
-                rows[key] = _stack(column)
+                rows[key] = stack_values(column)
         return constants, rows
 
     def _find_begin(self, j: int, k: int) -> Any:

@@ -37,6 +37,7 @@ from pullback.errors import ArgumentError, BatchedValueError, ShapeError
 from pullback.transforms.custom_op import Run, WrappingOp
 from pullback.transforms.grad import as_leaf, convert_back, describe, kind_of
 from pullback.transforms.leaf_names import name_all_leaves
+from pullback.transforms.signatures import check_function
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -273,8 +274,7 @@ class Mapped:
     __wrapped__: Callable[..., Any]
 
     def __init__(self, f: Callable[..., Any], in_axes: Any, out_axes: Any) -> None:
-        if not callable(f):
-            raise ArgumentError(f"vmap(f): f must be a function, got {type(f).__name__}.")
+        check_function("vmap(f): f", f)
         _check_axes("in_axes", in_axes)
         _check_axes("out_axes", out_axes)
         self.__name__ = self.__qualname__ = type(f).__name__

@@ -16,7 +16,7 @@ import numpy as np
 
 from pullback.core import tree
 from pullback.core.convert import as_value, join_array, unwrap_constant
-from pullback.core.tensor import ARRAYS, BY_KERNEL, Tensor, all_values, concrete
+from pullback.core.tensor import ARRAYS, Tensor, all_values, concrete
 from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, ShapeError
 from pullback.transforms.batch import is_batched
@@ -25,8 +25,8 @@ from pullback.transforms.grad import describe
 from pullback.transforms.leaf_names import name_all_leaves
 from pullback.transforms.outside_writes import BRANCH, STEP, refuse_outside_writes
 from pullback.transforms.scan_op import ScanOp
-from pullback.transforms.signatures import list_parameters, list_required
-from pullback.transforms.structured import close
+from pullback.transforms.signatures import check_function, list_parameters, list_required
+from pullback.transforms.structured import close, stack_values
 from pullback.transforms.switch_op import SwitchOp
 from pullback.transforms.while_op import WhileOp
 
@@ -98,7 +98,7 @@ def map(f: Callable[..., Any], xs: Tree) -> Any:
     >>> pb.map(lambda x: x @ x, np.arange(6.0).reshape(3, 2))
     array([ 1., 13., 41.])
     """
-    _check_function("map: f", f)
+    check_function("map: f", f)
     if xs is None or not tree.leaves(xs):
         raise ArgumentError("map: xs has no arrays in it; give what f is to be applied to.")
     return _scan("map", f, lambda _, x: (None, f(x)), None, xs)[1]
@@ -120,7 +120,7 @@ def fori_loop(lo: Any, hi: Any, body: Callable[..., Any], carry: Tree, max_steps
     >>> pb.compile(lambda n: pb.fori_loop(0, n, lambda i, x: x * 2.0 + i, 1.0))(5).item()
     58.0
     """
-    _check_function("fori_loop: body", body)
+    check_function("fori_loop: body", body)
     most = None if max_steps is None else _check_count("fori_loop: max_steps", max_steps)
     for name, bound in (("lo", lo), ("hi", hi)):
         _check_integer(f"fori_loop: {name}", bound)
@@ -166,7 +166,7 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Tree, 
     108.0
     """
     for what, f in (("cond", cond), ("body", body)):
-        _check_function(f"while_loop: {what}", f)
+        check_function(f"while_loop: {what}", f)
         _check_takes_carry(f"while_loop: {what}", f, carry)
     most = None if max_steps is None else _check_count("while_loop: max_steps", max_steps)
     return _run_while("while_loop", [cond, body], cond, body, carry, most)
@@ -218,11 +218,6 @@ def _check_integer(what: str, x: Any) -> None:
     number = _as_leaf(x)
     if np.shape(number) or number.dtype.kind not in "iu":
         raise ArgumentError(f"{what} must be one integer, got {number.dtype} of shape {np.shape(number)}.")
-
-
-def _check_function(what: str, f: object) -> None:
-    if not callable(f):
-        raise ArgumentError(f"{what} must be a function, got {type(f).__name__}.")
 
 
 def _check_takes_carry(what: str, f: Callable[..., Any], carry: Tree) -> None:
@@ -310,7 +305,7 @@ def switch(index: TensorLike, branches: Sequence[Callable[..., Any]], *operands:
 
 def _choose(name: str, number: TensorLike, branches: list[Callable[..., Any]], operands: Sequence[Any]) -> Any:
     for f in branches:
-        _check_function(f"{name}: a branch", f)
+        check_function(f"{name}: a branch", f)
     last, program = len(branches) - 1, get_trace()
     if not last:
         return branches[0](*operands)
@@ -359,15 +354,28 @@ def _check_alike(name: str, first: Tree, other: Tree) -> Any:
     other = _arrange_like(first, other)
     if _get_structure(first) != _get_structure(other):
         raise ArgumentError(f"{name}: one branch returns {_describe_tree(first)}, another {_describe_tree(other)}.")
-    for (path, x), (_, z) in zip(name_all_leaves("result", first), name_all_leaves("result", other), strict=True):
+    differs = _find_difference("result", first, other)
+    if differs is not None:
+        path, what, x, z = differs
+        text = f"{name}: the {what} of {path} is {x} in one branch and {z} in another"
+        raise ShapeError(f"{text}.") if what == "shape" else ArgumentError(f"{text}; cast one of them.")
+    return other
+
+
+def _find_difference(root: str, first: Tree, other: Tree) -> tuple[str, str, Any, Any] | None:
+    """Return the path of the first leaf in which two trees differ, "shape" or "dtype", and what both have.
+
+    None if there is no difference; a Python number takes the dtype of the other.
+    """
+    for (path, x), (_, z) in zip(name_all_leaves(root, first), name_all_leaves(root, other), strict=True):
         if x is None:
             continue
         if np.shape(x) != np.shape(z):
-            raise ShapeError(f"{name}: {path} has shape {np.shape(x)} in one branch and {np.shape(z)} in another.")
-        (dtype, weak), (wanted, other_weak) = _get_kind(_as_operand(x)), _get_kind(_as_operand(z))
-        if weak is None and other_weak is None and dtype != wanted:
-            raise ArgumentError(f"{name}: {path} is {dtype} in one branch and {wanted} in another; cast one of them.")
-    return other
+            return path, "shape", np.shape(x), np.shape(z)
+        (dtype, weak), (other_dtype, other_weak) = _get_kind(_as_operand(x)), _get_kind(_as_operand(z))
+        if weak is None and other_weak is None and dtype != other_dtype:
+            return path, "dtype", dtype, other_dtype
+    return None
 
 
 def _cast_outputs(body: Any, dtypes: Sequence[Any]) -> Any:
@@ -398,7 +406,7 @@ class Steps:
         length: int | None,
         reverse: bool,
     ) -> None:
-        _check_function(f"{name}: f", f)
+        check_function(f"{name}: f", f)
         self.name, self.given, self.f, self.reverse = name, given, f, reverse
         self.carry = tree.map_leaves(_as_operand, carry, whole=tree.is_number_list)
         self.xs = tree.map_leaves(_as_leaf, xs, whole=tree.is_number_list)
@@ -576,7 +584,6 @@ def _check_carry(name: str, before: Tree, after: Tree) -> Any:
     if _is_alike(before, after):
         return after
     after = _arrange_like(before, after)
-    old, new = [*name_all_leaves("carry", before)], [*name_all_leaves("carry", after)]
     if _get_structure(before) != _get_structure(after):
         is_list = isinstance(before, ARRAYS) and isinstance(after, list)
         cure = " A list of numbers is one array: begin with a tuple, or return an array." if is_list else ""
@@ -585,17 +592,11 @@ def _check_carry(name: str, before: Tree, after: Tree) -> Any:
             f"{name}: the structure of the carry changes in a step, from {_describe_tree(before)} to "
             f"{_describe_tree(after)}.{cure}"
         )
-    for (path, x), (_, z) in zip(old, new, strict=True):
-        if x is None:
-            continue
-        if np.shape(x) != np.shape(z):
-            raise ShapeError(f"{name}: the shape of {path} changes in a step, from {np.shape(x)} to {np.shape(z)}.")
-        (dtype, weak), (other, _) = _get_kind(x), _get_kind(z if type(z) in NUMBERS else _as_leaf(z))
-        if weak is None and dtype != other and not _is_number(z):
-            raise ArgumentError(
-                f"{name}: the dtype of {path} changes in a step, from {dtype} to {other}. "
-                f"Begin with {other}, or cast it back."
-            )
+    differs = _find_difference("carry", before, after)
+    if differs is not None:
+        path, what, old, new = differs
+        text = f"{name}: the {what} of {path} changes in a step, from {old} to {new}."
+        raise ShapeError(text) if what == "shape" else ArgumentError(f"{text} Begin with {new}, or cast it back.")
     return after
 
 
@@ -619,10 +620,6 @@ def _describe_tree(x: Tree) -> str:
     return "one number or array" if parts == [""] else f"a {describe(x)} with {', '.join(parts) or 'nothing'} in it"
 
 
-def _is_number(z: object) -> bool:
-    return type(z) in NUMBERS or getattr(z, "weak", None) is not None
-
-
 def _arrange_like(before: Tree, after: Tree) -> Any:
     """Return a tree with the keys of its dicts in the order that they have in another one."""
     if isinstance(before, dict) and isinstance(after, dict) and {*before} == {*after}:
@@ -643,10 +640,4 @@ def _get_structure(x: Tree) -> Any:
 def _stack_trees(rows: Sequence[Any]) -> Any:
     """Return trees of the same structure as one, with their leaves stacked along a new axis 0."""
     columns = zip(*(tree.leaves(row) for row in rows), strict=True)
-    return tree.replace_leaves(rows[0], [_stack(column) for column in columns])
-
-
-def _stack(column: tuple[Any, ...]) -> Any:
-    if any(isinstance(z, Tensor) for z in column):
-        return BY_KERNEL[np.stack].function([*column])
-    return np.stack([np.asarray(z) for z in column])
+    return tree.replace_leaves(rows[0], [stack_values(column) for column in columns])

@@ -29,6 +29,7 @@ from pullback.transforms.compare import (
     to_double,
 )
 from pullback.transforms.custom_call import CustomCall, NestedCall, SavingCall
+from pullback.transforms.signatures import check_function
 
 if TYPE_CHECKING:
     from pullback.typing import Array
@@ -46,8 +47,7 @@ class Customized:
     ways: dict[Any, str]  # a cache: how ``f`` takes ``save``
 
     def __init__(self, f: Callable[..., Any]) -> None:
-        if not callable(f):
-            raise ArgumentError(f"{self.face}(f): f must be a function, got {type(f).__name__}.")
+        check_function(f"{self.face}(f): f", f)
         self.__name__ = self.__qualname__ = type(f).__name__
         update_wrapper(self, f)
         self.rule, self.ways = None, {}  # after update_wrapper, which copies those of ``f`` if it has them
@@ -101,8 +101,7 @@ class WithTangentRule(Customized):
         >>> pb.grad(lambda x: clipped(x) * 5.0)(2.0), pb.jvp(lambda x: clipped(x) * 5.0, [2.0], [1.0])
         (1.0, (10.0, 5.0))
         """
-        if not callable(rule):
-            raise ArgumentError(f"{self.face}({self.__name__}): jvp must be a function, got {type(rule).__name__}.")
+        check_function(f"{self.face}({self.__name__}): jvp", rule)
         self.rule = rule
         return rule
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,11 @@ class UnitsOfExamples(Units):
 
     def __getitem__(self, these: slice) -> Any:
         return np.repeat(super().__getitem__(these)[:, None], self.count, axis=1)
+
+
+def find_widest(nodes: Iterable[Tensor]) -> int:
+    """Return the bytes of the largest value among nodes of a tape."""
+    return max((int(r.meta.size * r.meta.dtype.itemsize) for r in nodes), default=0)
 
 
 def pull_unit_vectors(

@@ -28,6 +28,7 @@ from pullback.transforms.captured import line_of, make_capture_error
 from pullback.transforms.forward import Dual, jvp
 from pullback.transforms.grad import as_leaf, convert_back, kind_of
 from pullback.transforms.modifiers import stop_gradient
+from pullback.transforms.signatures import check_function
 
 if TYPE_CHECKING:
     from pullback.typing import Array, ArrayOrNumber, Operand, Value
@@ -69,9 +70,7 @@ class Implicit:
 
     def __init__(self, f: Callable[..., Any], solve: Callable[..., Any]) -> None:
         for name, given in (("f", f), ("solve", solve)):
-            if not callable(given):
-                got = type(given).__name__
-                raise ArgumentError(f"{self.face}(f, solve): {name} must be a function, got {got}.")
+            check_function(f"{self.face}(f, solve): {name}", given)
         self.f, self.solve = f, solve
 
     @property

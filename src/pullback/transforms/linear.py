@@ -22,6 +22,7 @@ from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 from pullback.transforms.argnums import Call, call_by_all
 from pullback.transforms.custom_op import make_zero_gradient, set_transposing
+from pullback.transforms.directions import find_widest
 from pullback.transforms.gates import open_gate
 from pullback.transforms.grad import as_leaf, copy_if_shared, detach_aux, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, check_alike, finish_derivative, pair_leaves
@@ -69,7 +70,7 @@ class Record:
     @property
     def widest(self) -> int:
         """The bytes of the largest value on the tape."""
-        return max(int(r.meta.size * r.meta.dtype.itemsize) for r in [*self.nodes, *self.leaves])
+        return find_widest([*self.nodes, *self.leaves])
 
     def transpose(self, tape: Tape) -> Record:
         """Return a record of the backward pass, whose own backward pass takes tangents forward."""

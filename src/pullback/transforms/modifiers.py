@@ -27,6 +27,7 @@ from pullback.transforms.custom import Customized
 from pullback.transforms.custom_call import NestedCall
 from pullback.transforms.custom_op import CustomOp, Run
 from pullback.transforms.leaf_names import is_leaf
+from pullback.transforms.signatures import check_function
 
 if TYPE_CHECKING:
     from pullback.typing import Array, ArrayOrNumber, Value
@@ -290,8 +291,7 @@ def tap_gradient(x: object, callback: Callable[[Any], Any]) -> Any:
     >>> seen
     [Tensor(12., dtype=float64)]
     """
-    if not callable(callback):
-        raise ArgumentError(f"tap_gradient: callback must be a function, got {type(callback).__name__}.")
+    check_function("tap_gradient: callback", callback)
     x = tree.map_leaves(join_array, x)
     form = tree.map_leaves(lambda leaf: leaf.dtype.kind if isinstance(leaf, ARRAYS) else "", x)
 

@@ -11,9 +11,10 @@ import numpy as np
 from pullback.core import tree as trees
 from pullback.core.convert import as_array
 from pullback.core.tensor import Tensor
-from pullback.errors import ArgumentError, ShapeError
+from pullback.errors import ShapeError
 from pullback.names.packages import import_package
 from pullback.transforms.linear import linearize, vjp
+from pullback.transforms.signatures import check_function
 
 if TYPE_CHECKING:
     from pullback.typing import Tree
@@ -83,8 +84,7 @@ def linear_operator(f: Callable[..., Any], x: Any) -> Any:
     (array([2., 4.]), array([2., 0.]))
     """
     linalg = import_package("scipy.sparse.linalg", "pb.linear_operator needs SciPy", "pullback[scipy]")
-    if not callable(f):
-        raise ArgumentError(f"linear_operator(f, x): f must be a function, got {type(f).__name__}.")
+    check_function("linear_operator(f, x): f", f)
     start, unravel = ravel_tree(x)
     if start.dtype.kind not in "fc":
         start = np.astype(start, np.float64)

@@ -23,7 +23,7 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, watch_variables
 from pullback.core.writes import StaleView
 from pullback.errors import ArgumentError, GradientError, ShapeError, UnrecordedGradientWarning
-from pullback.transforms.directions import pull_examples, pull_unit_vectors
+from pullback.transforms.directions import find_widest, pull_examples, pull_unit_vectors
 from pullback.transforms.jacobian import block_dtype, join_parts
 from pullback.transforms.recording import Follower, Recording, become, follow, stages, unwatch
 from pullback.transforms.session import (
@@ -305,7 +305,7 @@ class GradientTape:
         dtype, level = float_of(target.dtype), new_level()
         back = self._make_pull(target, known, flat)
         parts = [
-            pull_unit_vectors(back, target.shape, dtype, self._find_widest(), level, len(flat), one)
+            pull_unit_vectors(back, target.shape, dtype, find_widest(tape.nodes), level, len(flat), one)
             for one in ((1, 1j) if dtype.kind == "c" else (1,))
         ]
         out = []
@@ -352,7 +352,7 @@ class GradientTape:
         self._derive_views(target, source)
         known, shape = self._list_nodes(), target.shape + source.shape[1:]
         back = self._make_pull(target, known, [source])
-        (found,) = pull_examples(name, back, target, self._find_widest(), new_level())
+        (found,) = pull_examples(name, back, target, find_widest(tape.nodes), new_level())
         d = np.zeros(shape) if found is None and not target.size else found
         out = finish_gradient(d, shape, float_of(source.dtype), tape, unconnected_gradients)
         if not self._persistent:
@@ -481,10 +481,6 @@ class GradientTape:
             found = iter(pull_again(nodes, self._tape.level, seeds, known.values(), each))
         terms = [[finish_cotangent(g) for g in islice(found, len(group))] for group in wanted]
         return [add_terms([g for g in some if g is not None]) for some in terms]
-
-    def _find_widest(self) -> int:
-        assert self._tape is not None
-        return max((r.meta.size * r.meta.dtype.itemsize for r in self._tape.nodes), default=0)
 
 
 def _collect_rows(sources: Sequence[Sequence[Tensor]]) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.tensor import BY_KERNEL
 from pullback.transforms.gates import Gate, pull_gates
 from pullback.transforms.split_loop import SplitLoop
 from pullback.transforms.structured import (
@@ -19,6 +18,9 @@ from pullback.transforms.structured import (
     make_zeros,
     record_batch,
     record_jvp,
+    repeat_for_examples,
+    split_pushed,
+    stack_values,
 )
 from pullback.transforms.structured_op import StructuredOp
 
@@ -69,7 +71,7 @@ class ScanOp(StructuredOp):
         for t in range(self.length)[:: -1 if self.reverse else 1]:
             zs = self.body([*constants, *carry, *(x[t] for x in xs)])
             carry, rows[t] = zs[: self.carry], zs[self.carry :]
-        return [*carry, *(BY_KERNEL[np.stack].function([*column]) for column in zip(*rows, strict=True))]
+        return [*carry, *(stack_values(column) for column in zip(*rows, strict=True))]
 
     def lower(self, trace: Any, args: Sequence[Any]) -> tuple[Any, ...]:
         def add(loop: ScanOp, operands: Sequence[Any]) -> Any:
@@ -98,9 +100,7 @@ class ScanOp(StructuredOp):
         op = self.replace(body, len(places[0]), len(places[1]))
         made = op.apply(operands)
         at = dict(zip((i for part in outputs for i in part), made, strict=True))
-        count = len(wanted)
-        after = iter(range(count, len(at)))
-        return [at[i] for i in range(count)], [at[next(after)] if on else None for on in wanted]
+        return split_pushed([at[i] for i in range(len(at))], wanted)
 
     def _arrange_operands(self, primals: Sequence[Any], tangents: Sequence[Any], moving: Sequence[bool]) -> list[Any]:
         """Return the operands of the loop that also pushes tangents: each part followed by its tangents."""
@@ -116,10 +116,7 @@ class ScanOp(StructuredOp):
         wanted = self.body.follow(reached)
         wanted[: self.carry] = self._split(reached)[1]
         body = record_batch(self.body, reached, wanted, size)
-        given = [
-            np.broadcast_to(x, (size, *np.shape(x))) if now and not before else x
-            for x, before, now in zip(arrays, on, reached, strict=True)
-        ]
+        given = repeat_for_examples(arrays, on, reached, size)
         first = self.constants + self.carry
         given[first:] = [np.moveaxis(x, 1, 0) if b else x for x, b in zip(given[first:], on[first:], strict=True)]
         zs = list(self.replace(body, self.constants, self.carry).apply(given))

@@ -1,4 +1,4 @@
-"""Signatures of users' functions: whether they take the optional ``save``, ``saved`` and ``variables``."""
+"""Users' functions: whether they are any, and whether they take the optional ``save``, ``saved`` and ``variables``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ from collections.abc import Callable, Collection
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
+from pullback.errors import ArgumentError
+
 BY_KEYWORD, BY_POSITION, NOT_AT_ALL = "keyword", "position", ""
 POSITIONAL_ONLY, EITHER = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
 KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 VAR_POSITIONAL, VAR_KEYWORD = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 VARARGS, VARKEYWORDS = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
+
+
+def check_function(what: str, f: object) -> None:
+    """Raise ArgumentError unless ``f`` can be called; ``what`` names it, as ``grad(f): f``."""
+    if not callable(f):
+        raise ArgumentError(f"{what} must be a function, got {type(f).__name__}.")
 
 
 class Parameter(NamedTuple):

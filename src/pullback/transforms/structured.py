@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core.convert import float_of, unwrap_constant
 from pullback.core.interpreter import new_level
-from pullback.core.tensor import Tensor
+from pullback.core.tensor import BY_KERNEL, Tensor
 from pullback.transforms.batch import Batched, take_out
 from pullback.transforms.forward import Dual, split_dual
 from pullback.transforms.gates import Gate, open_gate
@@ -140,6 +140,27 @@ def fit_derivative(d: Any, x: Any) -> Any:
 def make_dense(d: Any) -> Any:
     """Return a cotangent that may be row-sparse as a dense one."""
     return d.to_dense() if hasattr(d, "to_dense") else d
+
+
+def stack_values(values: Sequence[Any]) -> Any:
+    """Return values of several steps, tensors of any level or arrays, stacked along a new axis 0."""
+    if any(isinstance(z, Tensor) for z in values):
+        return BY_KERNEL[np.stack].function([*values])
+    return np.stack([np.asarray(z) for z in values])
+
+
+def repeat_for_examples(arrays: Sequence[Any], on: Sequence[bool], wanted: Sequence[bool], size: int) -> list[Any]:
+    """Return operands, of which the ``wanted`` ones that are the same for all examples are repeated for each."""
+    return [
+        np.broadcast_to(x, (size, *np.shape(x))) if now and not before else x
+        for x, before, now in zip(arrays, on, wanted, strict=True)
+    ]
+
+
+def split_pushed(made: Sequence[Any], wanted: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+    """Return results, and their tangents, which follow them for those that are ``wanted``; None for the others."""
+    after = iter(made[len(wanted) :])
+    return list(made[: len(wanted)]), [next(after) if on else None for on in wanted]
 
 
 def get_array(x: Any) -> Any:

@@ -20,6 +20,7 @@ from pullback.transforms.structured import (
     make_zeros,
     record_batch,
     record_jvp,
+    split_pushed,
 )
 from pullback.transforms.structured_op import StructuredOp
 
@@ -55,8 +56,7 @@ class SwitchOp(StructuredOp):
         wanted = self._follow(moving, floats=True)
         op = SwitchOp([record_jvp(b, moving, wanted) for b in self.branches])
         made = op.apply([*primals, *(t for t, on in zip(tangents[1:], moving, strict=True) if on)])
-        after = iter(made[len(wanted) :])
-        return made[: len(wanted)], [next(after) if on else None for on in wanted]
+        return split_pushed(made, wanted)
 
     def batch(self, arrays: Sequence[Any], on: Sequence[bool], size: int) -> tuple[Sequence[Any], Sequence[bool]]:
         if on[0]:

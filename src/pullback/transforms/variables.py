@@ -22,6 +22,7 @@ from pullback.transforms.grad import (
     split_aux,
 )
 from pullback.transforms.session import cut_text, finish_gradient, pull, run_session
+from pullback.transforms.signatures import check_function
 
 UNREACHED = (
     "Cannot compute gradient of y=f() with respect to any trainable variable. "
@@ -94,8 +95,7 @@ def differentiate_by_variables(
 
     ``face`` is the function that the user called, for messages.
     """
-    if not callable(f):
-        raise ArgumentError(f"{face}(f): f must be a function, got {type(f).__name__}.")
+    check_function(f"{face}(f): f", f)
     _list_frozen(var_list, face)
 
     def body(tape: Tape, f: Callable[[], Any], *_: None) -> tuple[Any, dict[Variable, Any], Any]:

@@ -20,6 +20,8 @@ from pullback.transforms.structured import (
     make_zeros,
     record_batch,
     record_jvp,
+    repeat_for_examples,
+    split_pushed,
 )
 from pullback.transforms.structured_op import StructuredOp
 from pullback.transforms.switch_op import SwitchOp
@@ -66,8 +68,7 @@ class WhileOp(StructuredOp):
         op = WhileOp(condition, body, len(places[0]), self.max_steps)
         given = [*primals, *moved]
         made = op.apply([given[i] for i in order])
-        after = iter(made[len(wanted) :])
-        return made[: len(wanted)], [next(after) if on else None for on in wanted]
+        return split_pushed(made, wanted)
 
     def batch(self, arrays: Sequence[Any], on: Sequence[bool], size: int) -> tuple[Sequence[Any], Sequence[bool]]:
         reached = reach_carry(self.body, on, self.constants, floats=False)
@@ -80,10 +81,7 @@ class WhileOp(StructuredOp):
         if differs:
             body = _keep_finished(condition, body, self.constants, reached)
             condition = _hold_for_any(condition)
-        given = [
-            np.broadcast_to(x, (size, *np.shape(x))) if now and not before else x
-            for x, before, now in zip(arrays, on, reached, strict=True)
-        ]
+        given = repeat_for_examples(arrays, on, reached, size)
         return WhileOp(condition, body, self.constants, self.max_steps).apply(given), wanted
 
     def differentiate(self, values: Sequence[Any], live: Sequence[bool]) -> tuple[Sequence[Any], Any]:
