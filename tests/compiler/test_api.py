@@ -190,6 +190,43 @@ def test_input_layouts(make: Any) -> None:
     np.testing.assert_allclose(pb.compile(lambda x: pb.sum(x * 2.0 + 1.0, 0))(x), want)
 
 
+def write_through_ravel(x: Any) -> Any:
+    """Return ``x * 1.0`` with every other element written through ``ravel()``: a view in C order, else a copy."""
+    z = x * 1.0
+    w = z.ravel()
+    w[::2] = 0.25
+    return z + 0.5
+
+
+COPIED = np.asfortranarray(normal(6, 5))
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, lambda f: lambda x: pb.jvp(f, [x], [x])[0]])
+@pytest.mark.parametrize(
+    "f", [write_through_ravel, lambda x: write_through_ravel(np.sum(x) * COPIED), lambda x: write_through_ravel(x.T)]
+)
+def test_writes_through_reshaped_results_of_input_layouts(f: Any, transform: Any) -> None:
+    x = normal(6, 5)
+    compiled = pb.compile(transform(f))
+    layouts = (np.asfortranarray(x), x, np.repeat(x, 2, 1)[:, ::2], np.broadcast_to(x[:1], x.shape), x[::-1])
+    for given in (*layouts, *layouts[::-1]):
+        np.testing.assert_allclose(compiled(given), f(given))
+    assert len(compiled.programs) <= 3  # in C order, in Fortran order, with equal rows
+    in_order = pb.compile(lambda x: x * 2.0 + 1.0)
+    for given in layouts:
+        in_order(given)
+    assert len(in_order.programs) == 1
+
+
+def test_variables_are_in_c_order() -> None:
+    v = pb.variable(COPIED)
+    want = write_through_ravel(np.ascontiguousarray(COPIED))
+    np.testing.assert_array_equal(write_through_ravel(v), want)
+    np.testing.assert_array_equal(pb.compile(lambda: write_through_ravel(v))(), want)
+    v.assign(COPIED)
+    np.testing.assert_array_equal(write_through_ravel(v), want)
+
+
 # ------------------------------------------------------------------ variables
 
 

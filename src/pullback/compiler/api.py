@@ -19,7 +19,7 @@ from pullback.compiler.frontend.body import ProgramTrace
 from pullback.compiler.frontend.output_kinds import OutputKinds
 from pullback.compiler.frontend.random_states import warn_of_draws
 from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, TransformedArgument
-from pullback.compiler.ir.graph import Graph, Node, fingerprint
+from pullback.compiler.ir.graph import Graph, Node, compute_strides, fingerprint
 from pullback.compiler.passes.simplify import simplify
 from pullback.compiler.pipeline import Stages, compile_graph, lower
 from pullback.compiler.profile import Profile, profile_graph
@@ -37,6 +37,7 @@ from pullback.core.environment import get_environment, process_environment, word
 from pullback.core.rowsparse import RowSparse
 from pullback.core.tensor import RAW, Tensor
 from pullback.core.variable import Variable, flag_changes, hold_results, is_watched, watch_variables
+from pullback.core.writes import are_in_order
 from pullback.display.html import Markup, render_frame, render_table, render_text
 from pullback.errors import ArgumentError, CompileError
 
@@ -44,6 +45,7 @@ BACKENDS = ("auto", "llvm", "numpy", *LIBRARIES)
 LAZY = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter, zip, enumerate, reversed)
 MANY_TRACES = 8
 LARGE = 2**63  # integers from here on are no arrays
+Layout = tuple[int, ...] | None  # the strides, in elements, of an array that is not in C order
 
 
 class Leaf(NamedTuple):
@@ -72,10 +74,17 @@ class Program:
     """A function compiled for one signature."""
 
     def __init__(
-        self, f: Callable[..., Any], args: Any, kwargs: Any, leaves: Sequence[Leaf], backend: str, options: Any
+        self,
+        f: Callable[..., Any],
+        args: Any,
+        kwargs: Any,
+        leaves: Sequence[Leaf],
+        layouts: Sequence[Layout],
+        backend: str,
+        options: Any,
     ) -> None:
         begin = perf_counter()
-        self.function = f
+        self.function, self.layouts = f, layouts
         self.traced = self._trace(args, kwargs, leaves)
         self.stats = {"trace": (perf_counter() - begin) * 1e3, "rewrite": 0.0}
         self.target = get_target() if backend in ("auto", "llvm") else None
@@ -98,7 +107,7 @@ class Program:
         """
         trace = ProgramTrace()
         trace.checks = []
-        symbols = iter([trace.add_argument(*leaf) for leaf in leaves])
+        symbols = iter([trace.add_argument(*x, strides) for x, strides in zip(leaves, self.layouts, strict=True)])
         results: list[Any] = []
         outputs: list[Node] = []
 
@@ -131,6 +140,7 @@ class Program:
         outputs += [trace.join_checks()] if trace.checks else []
         trace.graph.outputs = outputs
         trace.finish()
+        self.reads_layout = trace.reads_layout
         return trace.graph
 
     def __call__(self, values: Sequence[Any], kinds: Sequence[int]) -> Any:
@@ -163,6 +173,10 @@ class Program:
     def trainable_flags(self) -> tuple[bool, ...]:
         """Return which of the variables that it reads are trainable."""
         return tuple([v.trainable for v in self.reads])
+
+    def fits(self, layouts: Sequence[Layout]) -> bool:
+        """Return whether arguments that lie in memory like this would be traced to the same program."""
+        return not self.reads_layout or layouts == self.layouts
 
     def is_current(self) -> bool:
         """Return whether the same variables are trainable as when it was traced."""
@@ -309,6 +323,7 @@ class ArgumentLeaves:
         self.library = library  # whose arrays are leaves as they are; None for NumPy
         self.values: list[Any] = []
         self.leaves: list[Leaf] = []
+        self.layouts: list[Layout] = []
         self.kinds: list[int] = []
 
     def take(self, x: Any) -> Any:
@@ -344,8 +359,22 @@ class ArgumentLeaves:
     def _enter(self, v: Any, leaf: Leaf, kind: int) -> Any:
         self.values.append(v)
         self.leaves.append(leaf)
+        self.layouts.append(_find_layout(v) if type(v) is np.ndarray else None)
         self.kinds.append(kind)
         return HOLE
+
+
+def _find_layout(v: np.ndarray[Any, Any]) -> Layout:
+    """Return None for an array with its axes in C order, else strides without gaps in the order of its own.
+
+    NumPy's results have their axes in the order of their arguments; whether a reshaped result is a view depends on it.
+    """
+    strides = v.strides
+    if v.flags.c_contiguous or (0 not in strides and are_in_order(v.shape, strides)):
+        return None
+    order = sorted(range(v.ndim), key=lambda i: -abs(strides[i]))
+    steps = compute_strides(tuple(v.shape[i] for i in order))
+    return tuple([steps[order.index(i)] if strides[i] else 0 for i in range(v.ndim)])
 
 
 class Compiled:
@@ -453,11 +482,12 @@ class Compiled:
             keys = *self._make_keys(enumerate(ins, 1)), *self._make_keys(named.items())
             key = (*keys, get_environment(), tuple(found.leaves))
             program = self.programs.get(key)
-            while program is not None and not program.is_current():
-                key = (*key[:-1], program.trainable_flags(), key[-1])
+            while program is not None and not (program.is_current() and program.fits(found.layouts)):
+                other = program.trainable_flags() if not program.is_current() else tuple(found.layouts)
+                key = (*key[:-1], other, key[-1])
                 program = self.programs.get(key)
             if program is None:
-                program = self._compile(key, ins, named, found.leaves)
+                program = self._compile(key, ins, named, found)
         except TransformedArgument:
             return None
         return program, found.values, found.kinds
@@ -475,18 +505,21 @@ class Compiled:
                 ) from None
         return found
 
-    def _compile(self, key: Any, ins: Any, named: Any, leaves: list[Leaf]) -> Program:
+    def _compile(self, key: Any, ins: Any, named: Any, found: ArgumentLeaves) -> Program:
         try:
             with pause_garbage_collection():
-                program = self.programs[key] = Program(self.__wrapped__, ins, named, leaves, self.backend, self.options)
+                program = self.programs[key] = Program(
+                    self.__wrapped__, ins, named, found.leaves, found.layouts, self.backend, self.options
+                )
         except Exception as error:
             reveal(error)
             raise
         traced_in = get_environment()
-        if not named and traced_in == process_environment():
+        takes_usual = program.fits([None] * len(found.layouts))  # an entry takes arrays in C order
+        if takes_usual and not named and traced_in == process_environment():
             # Each entry passes other arguments on to that of the program before; chains of these are kept short.
             before = self.__call__ if len(self.programs) % MANY_TRACES else self._run
-            self.__call__ = program.entry(ins, leaves, before, self._run, word_of(traced_in)) or self.__call__
+            self.__call__ = program.entry(ins, found.leaves, before, self._run, word_of(traced_in)) or self.__call__
         if len(self.programs) == MANY_TRACES + 1:
             warn(f"{self.__name__} was compiled {MANY_TRACES + 1} times, for {self._describe_change()}.", stacklevel=4)
         return program

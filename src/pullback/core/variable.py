@@ -62,7 +62,7 @@ class Variable(Wrapped):
     def __init__(
         self, initial: TensorLike, trainable: bool = True, name: str | None = None, dtype: DType = None
     ) -> None:
-        values = np.array(as_array(initial, dtype, "variable"))[()]
+        values = np.array(as_array(initial, dtype, "variable"), order="C")[()]
         if values.dtype.kind not in "fiub":
             raise VariableError(f"variable: expected numbers, got dtype {values.dtype}.")
         if name is not None and not isinstance(name, str):
@@ -126,7 +126,7 @@ class Variable(Wrapped):
             raise VariableError(
                 f"{self.name}.assign: expected dtype {self.dtype}, got dtype {new.dtype}. Cast it first."
             )
-        self.hold(np.array(new)[()])
+        self.hold(np.array(new, order="C")[()])
         return self
 
     def hold(self, array: Any) -> None:

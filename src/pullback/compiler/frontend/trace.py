@@ -161,6 +161,7 @@ class Symbol(Wrapped):
     @property
     def strides(self) -> tuple[int, ...]:
         """The strides, in elements, of the array that NumPy would have here."""
+        self.traced_by.reads_layout = True
         pending = [self]  # not by recursion: a chain of ops is as long as the program
         while pending:
             call = pending[-1].source
@@ -316,12 +317,20 @@ def _note_source(made: Any, op: Any, args: Sequence[Any], params: dict[str, Any]
     """Return the result of a call, with the call as its source if an argument is not in C order."""
     if type(made) is Symbol and len(made.node.shape) > 1:
         for a in args:
-            if type(a) is Symbol and not (a.is_in_order if not op.makes_views else a.source is None):
+            if not (_is_in_order(a) if not (op.makes_views and type(a) is Symbol) else a.source is None):
                 made = made.twin()  # a node may be that of an argument
                 given = [a.twin() if type(a) is Symbol else a for a in args]  # a write changes ``a`` itself
                 made.source = Source(op, given, params)
                 break
     return made
+
+
+def _is_in_order(a: Any) -> bool:
+    """Return whether NumPy's array for an argument surely has its axes in C order."""
+    if type(a) is Symbol:
+        return a.is_in_order
+    a = a.read().value if isinstance(a, Tensor) else a
+    return not isinstance(a, np.ndarray) or a.flags.c_contiguous or are_in_order(a.shape, a.strides)
 
 
 def _make_model(a: Any) -> Any:
@@ -387,12 +396,18 @@ class Trace:
         self.turn = self.symbol(np.zeros(()))
         self.latest = self.turn.node  # the latest node among those whose order matters, such as random draws
         self.keeps_latest = False  # whether it is computed even if no result needs it
+        self.reads_layout = False  # whether it was asked how NumPy's arrays lie in memory
 
-    def add_argument(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
-        """Add an argument: an array, a number (``weak`` is its type), or a list (the dtype that it has as a tensor)."""
+    def add_argument(self, shape: Shape, dtype: Any, weak: Any, strides: tuple[int, ...] | None = None) -> Symbol:
+        """Add an argument: an array, a number (``weak`` is its type), or a list (the dtype that it has as a tensor).
+
+        strides: those of an array that is not in C order, in elements.
+        """
         node = self.graph.input(shape, dtype)
         if not isinstance(weak, np.dtype):
-            return cast("Symbol", freeze(Symbol(self, node, weak), INPUT))
+            made = Symbol(self, node, weak)
+            made.source = strides
+            return cast("Symbol", freeze(made, INPUT))
         narrow = self.cast(node, weak)
         self.lists[narrow.number] = node
         return cast("Symbol", freeze(Symbol(self, narrow), INPUT))
