@@ -18,8 +18,8 @@ from pullback.compiler.backends.executor import LIBRARIES, LibraryExecutor, load
 from pullback.compiler.frontend.body import ProgramTrace
 from pullback.compiler.frontend.output_kinds import OutputKinds
 from pullback.compiler.frontend.random_states import warn_of_draws
-from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, TransformedArgument
-from pullback.compiler.ir.graph import Graph, Node, compute_strides, fingerprint
+from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, TransformedArgument, close_gaps
+from pullback.compiler.ir.graph import Graph, Node, fingerprint
 from pullback.compiler.passes.simplify import simplify
 from pullback.compiler.pipeline import Stages, compile_graph, lower
 from pullback.compiler.profile import Profile, profile_graph
@@ -372,9 +372,8 @@ def _find_layout(v: np.ndarray[Any, Any]) -> Layout:
     strides = v.strides
     if v.flags.c_contiguous or (0 not in strides and are_in_order(v.shape, strides)):
         return None
-    order = sorted(range(v.ndim), key=lambda i: -abs(strides[i]))
-    steps = compute_strides(tuple(v.shape[i] for i in order))
-    return tuple([steps[order.index(i)] if strides[i] else 0 for i in range(v.ndim)])
+    steps = close_gaps(v.shape, strides)
+    return tuple([step if given else 0 for step, given in zip(steps, strides, strict=True)])
 
 
 class Compiled:

@@ -425,9 +425,9 @@ def write(x: Any, compute: Callable[[Any], Any], what: str = "x[...] = value") -
 
 def _keep_layout(x: Tensor, new: Tensor) -> Any:
     """Return a new value with the memory layout of the old one: NumPy writes in place, and views depend on it."""
-    old, made = x, new
+    old, made, outer = x, new, None
     while isinstance(old.value, Tensor) and isinstance(made.value, Tensor):
-        old, made = old.value, made.value
+        old, made, outer = old.value, made.value, made
     a, b = old.value, made.value
     if isinstance(a, ndarray) and isinstance(b, ndarray) and a.shape == b.shape == x.shape:
         if a.strides != b.strides:
@@ -439,6 +439,11 @@ def _keep_layout(x: Tensor, new: Tensor) -> Any:
         if isinstance(a, ndarray) and type(new) not in TAPED:  # a constant, which refers to the new value from now on
             new = make_twin(new)
             links_of(new).strides = links.strides
+        elif (lay_out := getattr(made, "lay_out", None)) is not None and made.shape == old.shape:  # traced
+            made = lay_out(old.strides)
+            if outer is None:
+                return made
+            outer.value = made
     return new
 
 

@@ -45,7 +45,7 @@ parts = broadcast("()->()", _list_samples)
     np.real,
     acts=parts,
     d=linear(lambda g: g),
-    run=lambda x: x.real.copy() if is_complex(x) else x,
+    run=lambda x: x.real.copy("K") if is_complex(x) else x,
     lower=scalar(lambda s, x: x),
 )
 def real(x: TensorLike, /) -> Any:
@@ -62,7 +62,7 @@ def real(x: TensorLike, /) -> Any:
     np.imag,
     acts=parts,
     d=linear(lambda g, x: g * 1j if is_complex(x) else zero_cotangent(g)),
-    run=lambda x: x.imag.copy() if is_complex(x) else np.zeros(x.shape, x.dtype)[()],
+    run=lambda x: x.imag.copy("K") if is_complex(x) else np.zeros(x.shape, x.dtype)[()],
     lower=scalar(lambda s, x: 0),
 )
 def imag(x: TensorLike, /) -> Any:

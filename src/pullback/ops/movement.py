@@ -164,7 +164,7 @@ def ravel(x: TensorLike, /, order: str = "C") -> Any:
             f"ravel: order must be 'C' or 'F', got {order!r}; the memory layout of a tensor is not defined."
         )
     if order == "F":
-        return reshape(np.transpose(x), (-1,))
+        return ravel(np.transpose(x))
     z = reshape(x, (-1,))
     return np.copy(z) if isinstance(x, Tensor) and not is_contiguous(x.read()) else z
 

@@ -179,6 +179,14 @@ class Symbol(Wrapped):
             cast("tuple[int, ...]", self.node.data.strides) if self.node.kind is VIEW else compute_strides(self.shape)
         )
 
+    def lay_out(self, strides: Sequence[int]) -> Symbol:
+        """Return the symbol of an array with memory of its own, its axes in the order of these strides."""
+        made = self.twin()
+        made.source = close_gaps(self.shape, strides)
+        if made.source == compute_strides(self.shape) and self.node.kind is not VIEW:
+            made.source = None
+        return made
+
     @property
     def shape(self) -> Shape:
         shape: Shape = self.node.shape
@@ -297,9 +305,7 @@ class Source(NamedTuple):
         if not self.op.makes_views and type(self.op) is not HostFunction:
             made = self._run([_make_small_model(a) for a in self.args])
             if made is not None and made.ndim == len(shape):
-                order = sorted(range(made.ndim), key=lambda i: -abs(made.strides[i]))
-                steps = compute_strides(tuple(shape[i] for i in order))
-                return tuple(steps[order.index(i)] for i in range(made.ndim))
+                return close_gaps(shape, made.strides)
         made = self._run([_make_model(a) for a in self.args])
         return None if made is None else tuple(step // made.itemsize for step in made.strides)
 
@@ -323,6 +329,17 @@ def _note_source(made: Any, op: Any, args: Sequence[Any], params: dict[str, Any]
                 made.source = Source(op, given, params)
                 break
     return made
+
+
+def close_gaps(shape: Shape, strides: Sequence[int]) -> tuple[int, ...]:
+    """Return strides, in elements, that leave no gaps, with the axes in the order of the given ones.
+
+    >>> close_gaps((2, 3), (8, 64))
+    (1, 2)
+    """
+    order = sorted(range(len(shape)), key=lambda i: -abs(strides[i]))
+    steps = compute_strides(tuple(shape[i] for i in order))
+    return tuple([steps[order.index(i)] for i in range(len(shape))])
 
 
 def _is_in_order(a: Any) -> bool:
