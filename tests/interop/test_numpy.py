@@ -14,7 +14,14 @@ import pytest
 from differences import gradient
 
 import pullback as pb
-from pullback.errors import ArgumentError, NoRuleError, SymbolValueError, TracedValueError, UnconnectedError
+from pullback.errors import (
+    ArgumentError,
+    IndexRangeError,
+    NoRuleError,
+    SymbolValueError,
+    TracedValueError,
+    UnconnectedError,
+)
 
 rng = np.random.default_rng(7)
 A, B, D = rng.normal(size=(3, 3, 3))
@@ -1414,3 +1421,25 @@ def test_quantile_of_complex_numbers_is_refused() -> None:
     with pytest.raises(pb.errors.ArgumentError, match="complex numbers have no order"):
         np.quantile(pb.tensor(np.array([1j, 2.0])), 0.5)
     assert np.isnan(np.median(pb.tensor(np.array([1j, np.nan, 2.0]))).numpy())
+
+
+@pytest.mark.parametrize(
+    "ufunc", [np.hypot, np.divide, np.subtract, np.logaddexp, np.logaddexp2, np.copysign, np.fmod, np.add]
+)
+@pytest.mark.parametrize("values", [np.array([[-1.5, 2.0, -0.5], [4.0, -3.0, 1.0]]), np.array([[5, -2, 3], [1, 7, 2]])])
+def test_ufunc_methods_over_short_axes(ufunc: Any, values: Any) -> None:
+    for x in (values, values[:, :1], values[:1], values[:, :0], values[:0]):
+        for axis in (0, 1):
+            calls = [lambda x: ufunc.accumulate(x, axis)]  # noqa: B023
+            calls += [lambda x: ufunc.reduceat(x, [0, 0], axis)] if x.shape[axis] else []  # noqa: B023
+            calls += [lambda x: ufunc.reduce(x, axis)] if x.shape[axis] or ufunc.identity is not None else []  # noqa: B023
+            for f in calls:
+                found, wanted = f(pb.tensor(x)), f(x)
+                assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+                np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("index", [-1, 3])
+def test_reduceat_index_out_of_range(index: int) -> None:
+    with pytest.raises(IndexRangeError, match=rf"np.add.reduceat: index {index} is out of range for an axis of"):
+        np.add.reduceat(pb.tensor([1.0, 2.0, 3.0]), [0, index])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.tape import as_tensor
-from pullback.core.tensor import BY_KERNEL, call_unfollowed
-from pullback.errors import ArgumentError, ShapeError
+from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed
+from pullback.errors import ArgumentError, IndexRangeError, ShapeError
 from pullback.interop.numpy_arguments import run_without_rule
 from pullback.interop.numpy_parameters import convert
 from pullback.interop.numpy_shapes import along
@@ -40,9 +41,10 @@ def reduce(ufunc: Any) -> Any:
             return REDUCED[ufunc](x, axis=axis, **kwargs)
         if ufunc is np.logaddexp and not kwargs.keys() - {"keepdims"}:
             return reductions.log_sum_exp(x, axis, **kwargs)
-        if not _is_inexact(ufunc, x):
+        made = _find_float(ufunc, x)
+        if made is None:
             return run_without_rule(f"np.{ufunc.__name__}.reduce", ufunc.reduce, (x,), {"axis": axis, **kwargs})
-        return _fold(ufunc, x, axis, **kwargs)
+        return _fold(ufunc, convert(x, made), axis, **kwargs)
 
     return run
 
@@ -51,12 +53,15 @@ def _has_rule(ufunc: Any) -> bool:
     return ufunc in BY_KERNEL or ufunc in CALLS
 
 
-def _is_inexact(ufunc: Any, x: Value) -> bool:
-    """Return whether the ufunc of two such operands gives floats."""
+def _find_float(ufunc: Any, x: Value) -> np.dtype[Any] | None:
+    """Return the dtype of what a ufunc makes of two such operands; None if it is no float."""
     try:
-        return bool(ufunc.resolve_dtypes((x.dtype, x.dtype, None))[-1].kind in "fc")
+        made: np.dtype[Any] = ufunc.resolve_dtypes((x.dtype, x.dtype, None))[-1]
     except TypeError:  # which NumPy raises then, too
-        return False
+        return None
+    if made.kind not in "fc":
+        return None
+    return made if x.dtype.kind in "fc" else np.promote_types(made, np.float32)  # functions of bools are at least that
 
 
 def _check_fold(name: str, ufunc: np.ufunc, axes: Sequence[int], initial: object, where: object) -> None:
@@ -76,11 +81,15 @@ def _fold(ufunc: Any, x: Any, axis: Axis, keepdims: bool = False, initial: Any =
     initial = ufunc.identity if initial is None else initial
     _check_fold(name, ufunc, axes, initial, where)
     rest = [n for i, n in enumerate(x.shape) if i not in axes]
+    length = prod([x.shape[i] for i in axes])
     x, chosen = (
-        np.reshape(np.moveaxis(a, axes, range(len(axes))), (-1, *rest)) for a in (x, np.broadcast_to(where, x.shape))
+        np.reshape(np.moveaxis(a, axes, range(len(axes))), (length, *rest))
+        for a in (x, np.broadcast_to(where, x.shape))
     )
     if not len(x) and initial is None:
         raise ShapeError(f"{name}: there are no elements along axis {axis}, and there is no initial=.")
+    if initial is not None and not isinstance(initial, Tensor):
+        initial = np.asarray(initial, x.dtype)
     made, rows = (x[0], range(1, len(x))) if initial is None else (convert(initial, x.dtype), range(len(x)))
     for i in rows:
         made = ufunc(made, x[i]) if where is True else np.where(chosen[i], ufunc(made, x[i]), made)
@@ -100,8 +109,10 @@ def accumulate(ufunc: Any) -> Any:
             return _accumulate_extreme(ufunc, x, axis)
         if ufunc in ACCUMULATED:
             return ACCUMULATED[ufunc](x, axis=axis)
-        if not _is_inexact(ufunc, x):
+        float_dtype = _find_float(ufunc, x)
+        if float_dtype is None:
             return run_without_rule(f"np.{ufunc.__name__}.accumulate", ufunc.accumulate, (x,), {"axis": axis})
+        x = convert(x, float_dtype)
         axis = resolve_axis(x.ndim, axis, f"np.{ufunc.__name__}.accumulate")
         made = [along(x, 0, axis)] if x.shape[axis] else []
         for i in range(1, x.shape[axis]):
@@ -130,13 +141,23 @@ def reduceat(ufunc: Any) -> Any:
     whole = reduce(ufunc)
 
     def run(x: Value, indices: Any, axis: int = 0, dtype: DType = None) -> Any:
-        axis = resolve_axis(x.ndim, axis, f"np.{ufunc.__name__}.reduceat")
+        name = f"np.{ufunc.__name__}.reduceat"
+        axis = resolve_axis(x.ndim, axis, name)
         starts = [int(i) for i in np.asarray(indices)]
-        ends = [*starts[1:], x.shape[axis]]
-        parts = [
-            whole(along(x, slice(a, max(a + 1, b)), axis), axis=axis, dtype=dtype)
-            for a, b in zip(starts, ends, strict=True)
-        ]
+        n = x.shape[axis]
+        for i in starts:
+            if not 0 <= i < n:
+                raise IndexRangeError(f"{name}: index {i} is out of range for an axis of length {n}.")
+        x = x if dtype is None else convert(x, np.dtype(dtype))
+        float_dtype = _find_float(ufunc, x)
+
+        def fold(part: Value) -> Any:
+            if float_dtype is None or part.shape[axis] > 1:
+                return whole(part, axis=axis)
+            return along(convert(part, float_dtype), 0, axis)  # itself, without the identity
+
+        ends = [*starts[1:], n]
+        parts = [fold(along(x, slice(a, max(a + 1, b)), axis)) for a, b in zip(starts, ends, strict=True)]
         return np.stack(parts, axis=axis)
 
     return run
