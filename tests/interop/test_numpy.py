@@ -16,6 +16,7 @@ from differences import gradient
 import pullback as pb
 from pullback.errors import (
     ArgumentError,
+    DataError,
     IndexRangeError,
     NoRuleError,
     SymbolValueError,
@@ -1122,6 +1123,22 @@ def test_matrix_times_tensor_is_product_of_matrices() -> None:
     for f in (lambda t: m * t[0], lambda t: t**m, lambda t: pb.mul(m, t)):
         with pytest.raises(ArgumentError, match=r"np\.asarray\(matrix\)"):
             f(pb.tensor(a))
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f, m: pb.grad(f)(m), lambda f, m: pb.value_and_grad(f, argnums=0)(m), lambda f, m: pb.jacobian(f)(m),
+        lambda f, m: pb.jvp(f, [m], [m]), lambda f, m: pb.vjp(f, m), lambda f, m: pb.vmap(f)(m),
+        lambda f, m: pb.compile(f)(m), lambda f, m: pb.grad(lambda p: f(p["m"]))({"m": m}),
+    ],
+)  # fmt: skip
+def test_matrix_as_argument_is_refused(call: Any) -> None:
+    with pytest.raises(
+        DataError, match=r"got an np\.matrix, of which \* is the product of matrices .*np\.asarray\(x\)"
+    ):
+        call(lambda x: np.sum(x * x), np.matrix([[1.0, 2.0], [3.0, 4.0]]))
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])

@@ -32,7 +32,7 @@ from pullback.compiler.target import Options, Target, get_target
 from pullback.core import hooks, tree
 from pullback.core.callers import reveal
 from pullback.core.conditions import RefusedConditions
-from pullback.core.convert import as_array, as_value, get_array_inside, has_tensors, join_array
+from pullback.core.convert import as_array, as_value, get_array_inside, has_tensors, join_array, refuse_matrix
 from pullback.core.environment import get_environment, process_environment, word_of
 from pullback.core.rowsparse import RowSparse
 from pullback.core.tensor import RAW, Tensor
@@ -340,6 +340,7 @@ class ArgumentLeaves:
         if isinstance(x, RAW) or hasattr(type(x), "__array__"):
             if has_tensors(x):
                 raise TransformedArgument
+            refuse_matrix(x, "compile")
             return self._enter_array(x, ARRAY)
         if tree.is_number_list(x):
             narrow = as_value(x)

@@ -157,6 +157,15 @@ def as_value(x: TensorLike, what: str = "tensor") -> Array:
     return as_array(x, what=what)[()]
 
 
+def refuse_matrix(x: object, what: str) -> None:
+    """Raise for an ``np.matrix`` as an argument of a function that is traced: its operators mean something else."""
+    if isinstance(x, np.matrix):
+        raise DataError(
+            f"{what}: got an np.matrix, of which * is the product of matrices and every slice has two axes; those of a "
+            "tensor are not. Give np.asarray(x), and write @ for the product."
+        )
+
+
 def unwrap_constant(x: Any, what: str = "tensor") -> Value:
     """Return the array or NumPy scalar of a tensor that no transform follows; a tensor that one follows as it is."""
     if type(x) is Tensor:  # the usual tensors without calls: transforms come here for each of theirs, again and again

@@ -11,7 +11,7 @@ import numpy as np
 from numpy import float64, ndarray
 
 from pullback.core import tree
-from pullback.core.convert import as_array, float_of, join_array, unwrap_constant
+from pullback.core.convert import as_array, float_of, join_array, refuse_matrix, unwrap_constant
 from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import Tape, constant
@@ -317,6 +317,7 @@ def as_leaf(x: Any, face: str) -> Any:
     if isinstance(x, Tensor):
         return x.read().as_leaf()
     if hasattr(x, "__array__"):
+        refuse_matrix(x, face)
         return unwrap_constant(x)
     try:
         return as_array(x, np.float64, what=face)[()]
