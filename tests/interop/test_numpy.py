@@ -1460,3 +1460,32 @@ def test_ufunc_methods_over_short_axes(ufunc: Any, values: Any) -> None:
 def test_reduceat_index_out_of_range(index: int) -> None:
     with pytest.raises(IndexRangeError, match=rf"np.add.reduceat: index {index} is out of range for an axis of"):
         np.add.reduceat(pb.tensor([1.0, 2.0, 3.0]), [0, index])
+
+
+@pytest.mark.parametrize(("ufunc", "slopes"), [(np.maximum, [1, 1]), (np.minimum, [2, 0])])
+def test_running_extremes_keep_nan(ufunc: Any, slopes: list[int]) -> None:
+    x = np.array([[1.0, 3.0, np.nan, 2.0, np.nan, 5.0], [np.nan, 1.0, np.inf, -np.inf, 2.0, 4.0]])
+    for run in (lambda x: ufunc.accumulate(x), lambda x: ufunc.accumulate(x, axis=1)):
+        for found in (run(pb.tensor(x)), pb.jvp(run, [x], [x])[0], pb.compile(run)(x)):
+            np.testing.assert_array_equal(found, run(x))
+    found = pb.grad(lambda x: np.sum(ufunc.accumulate(x, axis=1)[:, :2]))(x)
+    np.testing.assert_array_equal(found[:, :2], [slopes, [2, 0]])
+
+
+def test_interp_at_points_beside_infinity_and_nan() -> None:
+    xp, fp = np.arange(5.0), np.array([1.0, np.nan, 3.0, np.inf, 4.0])
+    x = np.array([0.0, 2.0, 4.0, 4.5])
+    for run in (lambda x, fp: np.interp(x, xp, fp), lambda x, fp: np.interp(x, xp, fp, right=7.0)):
+        for found in (run(pb.tensor(x), fp), pb.compile(run)(x, fp)):
+            np.testing.assert_array_equal(found, run(x, fp))
+    np.testing.assert_array_equal(pb.grad(lambda fp: np.interp(pb.tensor(x), xp, fp))(fp), [1, 0, 1, 0, 2])
+
+
+def test_average_returns_sum_of_weights_in_dtype_of_mean() -> None:
+    z = A + 1j
+    for x, w in ((z, B[0] + 3), (A.astype(np.float32), np.arange(1, 4)), (A, None)):
+        mean, total = np.average(x, 1, w, returned=True)
+        found = np.average(pb.tensor(x), 1, w, returned=True)
+        assert found[1].dtype == (total.dtype if x.dtype != np.float32 else np.float32)
+        np.testing.assert_allclose(found[0], mean, rtol=1e-6)
+        np.testing.assert_allclose(found[1], total, rtol=1e-6)

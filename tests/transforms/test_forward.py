@@ -94,3 +94,13 @@ def test_jvp_inside_vmap_grad_and_jvp() -> None:
 def test_jvp_bad_arguments_raise(call: Any, error: Any, says: str) -> None:
     with pytest.raises(error, match=says):
         call()
+
+
+@pytest.mark.parametrize("f", [lambda x: x / 0, lambda x: np.divide(x, 0.0), lambda x: pb.div(x, 0)])
+def test_tangent_of_division_by_zero_is_infinite(f: Any) -> None:
+    x = np.array([1.0, -2.0], np.float32)
+    with np.errstate(divide="ignore"):
+        value, tangent = pb.jvp(f, [x], [x])
+    assert tangent.dtype == np.float32
+    np.testing.assert_array_equal(value, [np.inf, -np.inf])
+    np.testing.assert_array_equal(tangent, [np.inf, -np.inf])

@@ -205,6 +205,10 @@ def _interp(x: TensorLike, xp: Any, fp: Any, /, left: Any = None, right: Any = N
     j = np.minimum(i + 1, n - 1)
     xp, fp = as_tensor(xp), as_tensor(fp)
     start, stop, low, high = xp[i], xp[j], fp[i], fp[j]
+    low, high = (  # at a point only its own value counts, whether the next one is finite or not
+        np.where((here >= strip(stop)) & ~np.isfinite(strip(low)), high, low),
+        np.where((here <= strip(start)) & ~np.isfinite(strip(high)), low, high),
+    )
     is_step = strip(start) == strip(stop)  # the last two points are at one place, or there is one point
     share = np.where(is_step, 1.0, (x - start) / np.where(is_step, 1.0, stop - start))
     y = low + (high - low) * share

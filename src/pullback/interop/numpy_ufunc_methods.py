@@ -128,7 +128,8 @@ def _accumulate_extreme(ufunc: Any, x: Value, axis: int) -> Any:
     numbers = np.reshape(np.arange(x.shape[axis]), [-1 if i == axis else 1 for i in range(x.ndim)])
 
     def last_met(values: Any) -> Any:
-        met = np.where(values == ufunc.accumulate(values, axis), numbers, 0)
+        is_extreme = (values == ufunc.accumulate(values, axis)) | np.isnan(values)  # what follows a NaN is NaN
+        met = np.where(is_extreme, numbers, 0)
         return np.maximum.accumulate(met, axis)
 
     return np.take_along_axis(x, call_unfollowed(last_met, x), axis)
