@@ -473,6 +473,19 @@ def test_dict_argument_with_custom_or_reordered_keys() -> None:
     np.testing.assert_array_equal(g({"b": 2 * x10, "a": x10}), -x10)  # in another order
     with pytest.raises(KeyError):
         g({"a": x10, "c": x10})
+    assert len(g.programs) == 2
+
+
+def test_order_of_keys_is_that_of_the_call() -> None:
+    f = pb.compile(lambda d: [d["p"][0][k] * (i + 1) for i, k in enumerate(d["p"][0])])
+    letters = ["a", "ab", 3, 70_000, b"c"]
+    for keys in (letters, letters[::-1], [*letters[2:], *letters[:2]], letters):
+        given = {type(k)(str(k)) if isinstance(k, str | int) else k: float(i) * x10 for i, k in enumerate(keys)}
+        given["extra"] = x10
+        del given["extra"]
+        for _ in range(2):
+            np.testing.assert_array_equal(f({"p": (given,)}), [i * (i + 1) * x10 for i in range(len(keys))])
+    assert len(f.programs) == 3
 
 
 def test_more_arguments_than_fit_on_the_stack() -> None:

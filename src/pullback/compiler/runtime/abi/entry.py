@@ -204,8 +204,8 @@ def _kind(r: Result) -> tuple[int, ...]:
 def _describe_arguments(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tuple[int, ...]], list[Any], int]:
     """Return the checks of the arguments, the objects whose addresses these have, and the number of containers.
 
-    The words of a check are its kind, the container that the object is in, its index there, the address of its key in a
-    dict or 0, the slot (of a container: its own number), an object to compare with, and what else the kind needs.
+    The words of a check are its kind, the container that the object is in, its index there, the slot (of a container:
+    its own number), an object to compare with, and what else the kind needs.  Values of a dict are numbered after it.
     """
     takes: list[tuple[int, ...]] = []
     objects: list[Any] = []
@@ -216,28 +216,30 @@ def _describe_arguments(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tup
         objects.append(x)
         return id(x)
 
-    def take(x: Any, container: int, index: int, key: int) -> None:
+    def take(x: Any, container: int, index: int) -> None:
         nonlocal containers
         if x is leaves.hole:
             slot, (shape, dtype, weak) = next(source)
             if weak is not None:
-                takes.append((SCALAR if weak is float else WHOLE, container, index, key, slot, keep_id(weak), 0, 0, 0))
+                takes.append((SCALAR if weak is float else WHOLE, container, index, slot, keep_id(weak), 0, 0, 0))
                 return
             dtype = np.dtype(dtype)
             alone = 0 if shape else keep_id(dtype.type)
-            takes.append((ARRAY, container, index, key, slot, keep_id(dtype), dtype.num, len(shape), alone, *shape))
+            takes.append((ARRAY, container, index, slot, keep_id(dtype), dtype.num, len(shape), alone, *shape))
             return
         if not isinstance(x, list | tuple | dict):
-            takes.append((SAME, container, index, key, 0, keep_id(x), 0, 0, 0))
+            takes.append((SAME, container, index, 0, keep_id(x), 0, 0, 0))
             return
         mine, containers = containers, containers + 1
         kind = LIST if type(x) is list else DICT if type(x) is dict else TUPLE
-        takes.append((kind, container, index, key, mine, keep_id(type(x)), len(x), 0, 0))
-        for i, (k, y) in enumerate(x.items() if type(x) is dict else enumerate(x)):
-            take(y, mine, i, keep_id(k) if type(x) is dict else 0)
+        about = (tuple(x), containers) if type(x) is dict else (type(x), 0)
+        takes.append((kind, container, index, mine, keep_id(about[0]), len(x), 0, about[1]))
+        containers += len(x) if type(x) is dict else 0
+        for i, y in enumerate(x.values() if type(x) is dict else x):
+            take(y, mine, i)
 
     for i, x in enumerate(leaves.arguments):
-        take(x, 0, i, 0)
+        take(x, 0, i)
     return takes, objects, containers
 
 

@@ -39,11 +39,12 @@ CALLED = (  # functions of CPython's and NumPy's C API
     "PyList_New",
     "PyDict_New",
     "PyDict_SetItem",
-    "PyDict_GetItemWithError",
+    "PyDict_Next",
     "PyLong_AsLongLong",
     "PyErr_Occurred",
     "PyErr_Clear",
     "PyErr_NoMemory",
+    "PyObject_RichCompareBool",
     "PyObject_Vectorcall",
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
@@ -57,6 +58,7 @@ DECLARED = f"""
 @dict_type = external global i8
 {declare_functions(CALLED)}declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
+EQUAL = 2  # Py_EQ
 NOTHING = """define i64 @nothing(ptr %slots, ptr %arena) {
   ret i64 0
 }
@@ -78,22 +80,15 @@ def write_take() -> str:
     """Return ``take(t, containers, slots, kept, number)``: whether an argument passes the check ``t`` (``TAKE``).
 
     An array must be exactly an ndarray, of the right dtype and shape, in C order and aligned; one without axes may be a
-    scalar.  The address of its elements goes to the table of slots, the object itself to ``kept``, null for others.
+    scalar.  The address of its elements goes to the table of slots, the object itself to ``kept``, null for others.  A
+    dict must have its keys in the same order, in which the function may have read them.
     """
     w = ObjectWriter("i1", "take", "ptr t", "ptr containers", "ptr slots", "ptr kept", "ptr number")
     container = w.word("%containers", w.word("%t", TAKE["container"]), "ptr")
-    key, slot, count = w.word("%t", TAKE["key"], "ptr"), w.word("%t", TAKE["slot"]), w.word("%t", TAKE["count"])
+    slot, count = w.word("%t", TAKE["slot"]), w.word("%t", TAKE["count"])
     wanted = w.word("%t", TAKE["object"], "ptr")
-    found, place = w.allocate("ptr"), w.allocate("ptr")
-    w.require(w.compare("eq", key, "null"), "named")
-    w.store("ptr", w.word(container, w.word("%t", TAKE["index"]), "ptr"), found)
-    w.jump("have")
-    w.label("named")
-    item = w.call("ptr", "@PyDict_GetItemWithError", f"ptr {container}", f"ptr {key}")
-    w.store("ptr", item, found)
-    w.require(w.compare("ne", item, "null"), "wrong")
-    w.label("have", falls=True)
-    x = w.load("ptr", found)
+    place, position, name = w.allocate("ptr"), w.allocate("i64"), w.allocate("ptr")
+    x = w.word(container, w.word("%t", TAKE["index"]), "ptr")
     kind = w.type_of(x)
     has_type = w.compare("eq", kind, wanted)
     kinds = {SCALAR: "scalar", LIST: "list", TUPLE: "tuple", DICT: "dict", SAME: "same", WHOLE: "whole"}
@@ -147,7 +142,18 @@ def write_take() -> str:
     w.jump("sized")
     w.label("dict")
     w.require(w.compare("eq", kind, "@dict_type"), "no")
-    w.store("ptr", x, place)
+    w.require(w.compare("eq", w.load("i64", x, OFFSETS["SIZE"]), count, "i64"), "no")
+    values = w.at("%containers", w.word("%t", TAKE["alone"]), "ptr")
+    w.store("ptr", values, place)
+    w.store("i64", 0, position)
+    i = w.loop("keys", count)
+    w.call("i32", "@PyDict_Next", f"ptr {x}", f"ptr {position}", f"ptr {name}", f"ptr {w.at(values, i, 'ptr')}")
+    has, must = w.load("ptr", name), w.word(w.at(wanted, OFFSETS["TUPLE_ITEMS"]), i, "ptr")
+    w.jump_if(w.compare("eq", has, must), "keys")
+    w.require_type(has, w.type_of(must), "no")  # so that no Python code runs
+    equal = w.call("i32", "@PyObject_RichCompareBool", f"ptr {has}", f"ptr {must}", f"i32 {EQUAL}")
+    w.require(w.compare("eq", equal, 1, "i32"), "wrong")
+    w.end_loop("keys")
     w.label("sized", falls=True)
     w.set_word(w.load("ptr", place), "%containers", slot, "ptr")
     w.store("ptr", "null", "%kept")

@@ -15,7 +15,7 @@ HEAD = (
     "arena",  # bytes of the arena, 0 for none
     "arena_from",  # the slot of an argument that is used as the arena, -1 for none
     "release",  # whether the interpreter's lock is released while the program runs
-    "containers",  # number of lists, tuples and dicts among the arguments, with the arguments themselves
+    "containers",  # number of lists, tuples, dicts and values of dicts in the arguments, with the arguments themselves
     "steps",  # number of steps that build the result
     "takes_at", "results_at", "steps_at", "slots_at",  # where these rows begin in the plan
     "hand",  # whether the leaves of the arguments are passed to a function instead of running a program
@@ -27,13 +27,12 @@ TAKE = {
     "kind": 0,
     "container": 1,  # the number of the container that the object is in
     "index": 2,  # its index there
-    "key": 3,  # address of its key in a dict, or 0
-    "slot": 4,  # where the address of its elements goes; of a container: its own number
-    "object": 5,  # address of its dtype or type, or of the object itself
-    "count": 6,  # the number of the dtype, or the length of a container
-    "rank": 7,
-    "alone": 8,  # address of the type of NumPy's scalars that an array without axes may be
-    "shape": 9,  # the first of ``rank`` lengths
+    "slot": 3,  # where the address of its elements goes; of a container: its own number
+    "object": 4,  # address of its dtype or type, of a tuple of a dict's keys, or of the object itself
+    "count": 5,  # the number of the dtype, or the length of a container
+    "rank": 6,
+    "alone": 7,  # address of the type of scalars that an array without axes may be; of a dict: its first value's number
+    "shape": 8,  # the first of ``rank`` lengths
 }
 MADE = {
     "slot": 0,  # the slot through which the program writes it, -1 if it is copied
