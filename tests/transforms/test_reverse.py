@@ -711,3 +711,20 @@ def test_result_of_spent_tape_does_not_keep_its_graph() -> None:
     del inner
     assert watched() is None
     assert float(y) == 10.0
+
+
+@pytest.mark.parametrize("size", [4, 10_000])
+def test_results_may_be_changed_before_the_derivative_is_applied(size: int) -> None:
+    x = np.linspace(0.1, 2.0, size)
+
+    def f(x: Any) -> Any:
+        y = np.exp(x)
+        return {"y": y, "part": y[1:]}, y * y
+
+    y, pull, aux = pb.vjp(f, x, has_aux=True)
+    again, push, same = pb.linearize(f, x, has_aux=True)
+    for z in (y["y"], y["part"], aux, again["y"], again["part"], same):
+        z[:] = 0.0
+    ones = {"y": np.ones(size), "part": np.zeros(size - 1)}
+    np.testing.assert_allclose(pull(ones)[0], np.exp(x))
+    np.testing.assert_allclose(push(np.ones(size))["y"], np.exp(x))

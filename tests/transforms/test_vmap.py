@@ -105,3 +105,13 @@ def test_dates_are_refused() -> None:
         pb.vmap(lambda x: x)(dates)
     with pytest.raises(DataError, match="numbers or bools"):
         pb.jvp(lambda x: x, [dates], [dates])
+
+
+def test_results_of_vmap_share_no_memory_with_arguments() -> None:
+    x, w = np.arange(12.0).reshape(3, 4), np.arange(4.0)
+    same = lambda a, w: (a, a[1:], np.broadcast_to(a[0], (2,)), w, a * w)
+    for in_axes, out_axes in ((0, None), 0), ((1, None), 1), ((1, None), 0):
+        for z in pb.vmap(same, in_axes, out_axes)(x, w if in_axes[0] == 0 else w[:3]):
+            z += 1.0
+    np.testing.assert_array_equal(x, np.arange(12.0).reshape(3, 4))
+    np.testing.assert_array_equal(w, np.arange(4.0))

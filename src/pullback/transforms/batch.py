@@ -306,7 +306,7 @@ class Mapped:
 
         def place(v: Any, axis: int) -> Any:
             v = np.float64(v) if wide and type(v) is float else v  # a number is as wide as the examples
-            return convert_back(take_out(v, axis, number, size), kind)
+            return convert_back(_copy_if_given(take_out(v, axis, number, size), given), kind)
 
         try:
             with RefusedConditions():
@@ -372,6 +372,16 @@ def _collect_given(where: Any, arg: Any, axes: int | None, given: list[_Given]) 
         return given[-1]
 
     return _map_axes("in_axes", axes, arg, note)
+
+
+def _copy_if_given(z: Any, given: list[_Given]) -> Any:
+    """Return a result as an array of its own, not one that shares memory with an argument or is repeated."""
+    if type(z) is not np.ndarray or (z.flags.owndata and not any(z is g.value for g in given)):
+        return z
+    is_shared = not z.flags.writeable or any(
+        isinstance(g.value, np.ndarray) and np.may_share_memory(z, g.value) for g in given
+    )
+    return z.copy() if is_shared else z
 
 
 def _size(given: list[_Given]) -> int:

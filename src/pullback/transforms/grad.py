@@ -267,13 +267,19 @@ def kind_of(x: Any) -> int:
     return ARRAY if hasattr(x, "__array__") else PYTHON
 
 
-def detach_aux(aux: object, tape: Tape | DualLevel, taken: Sequence[Any], kind: int) -> Any:
-    """Return aux with the tensors of a tape, or the dual numbers of a level, replaced by their values."""
+def detach_aux(aux: object, tape: Tape | DualLevel, taken: Sequence[Any], kind: int, is_kept: bool = False) -> Any:
+    """Return aux with the tensors of a tape, or the dual numbers of a level, replaced by their values.
+
+    ``is_kept``: the tape still needs its own.
+    """
 
     def detach(t: Any) -> Any:
         t = join_array(t)
         now = t.read() if isinstance(t, Tensor) and not t.is_variable else t  # a view may be stale
-        return convert_back(copy_if_shared(unwrap_constant(now.value), taken), kind) if tape.holds(now) else t
+        if not tape.holds(now):
+            return t
+        v = unwrap_constant(now.value)
+        return convert_back(v.copy() if is_kept and type(v) is ndarray else copy_if_shared(v, taken), kind)
 
     return tree.map_leaves(detach, aux)
 

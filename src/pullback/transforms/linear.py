@@ -24,7 +24,7 @@ from pullback.transforms.argnums import Call, call_by_all
 from pullback.transforms.custom_op import make_zero_gradient, set_transposing
 from pullback.transforms.directions import find_widest
 from pullback.transforms.gates import open_gate
-from pullback.transforms.grad import as_leaf, copy_if_shared, detach_aux, kind_of_passed, split_aux
+from pullback.transforms.grad import as_leaf, detach_aux, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, check_alike, finish_derivative, pair_leaves
 from pullback.transforms.session import open_recording, pull_again
 
@@ -106,7 +106,7 @@ class Linear:
             y = call(*self.inputs.fill(leaves))
             if call.has_aux:
                 y, aux = split_aux(face, y)
-                self.aux = detach_aux(aux, tape, self.inputs.values, kind)
+                self.aux = detach_aux(aux, tape, self.inputs.values, kind, is_kept=True)
             self.outputs = Outputs(face, y, kind)
             return self.outputs.given
 
@@ -115,7 +115,8 @@ class Linear:
 
     @property
     def value(self) -> Any:
-        return self.outputs.convert_back([copy_if_shared(z, self.inputs.values) for z in self.record.values])
+        """The value of the function; its arrays are copies, as the caller may change them while the tape needs them."""
+        return self.outputs.convert_back([z.copy() if type(z) is np.ndarray else z for z in self.record.values])
 
 
 def _record(face: str, xs: Sequence[Any], call: Call) -> Linear:
