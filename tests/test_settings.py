@@ -13,11 +13,12 @@ import pytest
 from exhaustive import ALL
 
 import pullback as pb
-from pullback.compiler.ir.products import Matrix, Product
+from pullback.compiler.ir.products import plan_product
 from pullback.compiler.runtime import disk_cache, threads
 from pullback.compiler.runtime.abi.entry import is_entry_usable
 from pullback.compiler.runtime.abi.object_loader import Loaded
 from pullback.compiler.runtime.llvm import get_code, llvm_available
+from pullback.compiler.target import Options
 from pullback.core import accelerate
 from pullback.settings import MECHANISMS, SAFE, is_enabled, list_disabled
 
@@ -93,11 +94,22 @@ def test_thread_pool_off_leaves_one_thread(monkeypatch: pytest.MonkeyPatch) -> N
     assert not threads.has_threads()
 
 
-def test_matrix_products_off_leaves_them_to_blas(monkeypatch: pytest.MonkeyPatch) -> None:
-    product = Product("f8", 8, 8, 8, Matrix(8, 1), Matrix(8, 1), False)
-    assert product.is_small
-    monkeypatch.setenv("PULLBACK_MATRIX_PRODUCTS", "0")
-    assert not product.is_small
+@pytest.mark.parametrize("disabled", [(), ("matrix products",)], ids=["on", "off"])
+def test_matrix_products_off_leaves_them_to_blas(disabled: tuple[str, ...]) -> None:
+    product = pb.compile(lambda x, y: x @ y, backend="numpy").lower(np.ones((8, 8)), np.ones((8, 8))).traced.outputs[0]
+    plan = plan_product(product, Options(disabled=disabled))
+    assert plan.is_small == plan.is_tiny == (not disabled)
+
+
+def test_options_of_programs_are_the_settings_when_they_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULLBACK_WINOGRAD", "0")
+    monkeypatch.setenv("PULLBACK_FOURIER_TRANSFORMS", "off")
+    options = threads.choose_options(None)
+    assert {"Winograd convolutions", "Fourier transforms"} <= {*options.disabled}
+    assert not options.is_enabled("Fourier transforms")
+    monkeypatch.setenv("PULLBACK_FOURIER_TRANSFORMS", "1")
+    assert not options.is_enabled("Fourier transforms")
+    assert threads.choose_options(None).is_enabled("Fourier transforms")
 
 
 def test_loop_rolling_off_keeps_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,18 +40,15 @@ def is_enabled(mechanism: str) -> bool:
     >>> is_enabled("eager kernels") or "PULLBACK_EAGER_KERNELS" in os.environ or "PULLBACK_SAFE" in os.environ
     True
     """
-    value = os.environ.get(MECHANISMS[mechanism])
-    return not _is_safe() if not value else value.lower() not in OFF
+    value = os.environ.get(MECHANISMS[mechanism], "").lower()
+    return value not in OFF and (value != "" or not _is_safe())
 
 
 def list_disabled() -> tuple[str, ...]:
     """Return the mechanisms that are switched off."""
-    safe, given = _is_safe(), os.environ
-    return tuple(
-        name
-        for name, variable in MECHANISMS.items()
-        if (given[variable].lower() in OFF if given.get(variable) else safe)
-    )
+    values = [(name, os.environ.get(variable, "").lower()) for name, variable in MECHANISMS.items()]
+    safe = _is_safe()
+    return tuple([name for name, value in values if value in OFF or (safe and not value)])
 
 
 def _is_safe() -> bool:

@@ -18,7 +18,6 @@ from pullback.compiler.runtime.executable import Executable
 from pullback.compiler.runtime.link import Linked, link, load, store
 from pullback.compiler.runtime.manifest import Contents
 from pullback.compiler.target import Options, Target
-from pullback.settings import is_enabled
 
 if TYPE_CHECKING:
     from pullback.compiler.codegen.module import Module
@@ -63,12 +62,12 @@ def lower(traced: Graph, target: Target, options: Options) -> Stages:
 
     started = perf_counter()
     simplified = simplify_nodes(traced)
-    if is_enabled("loop rolling"):  # before loops that there are already are simplified: less is left to rewrite then
-        simplified = split_small_arrays(roll_bodies(simplify_structures(roll_steps(simplified))))
+    if options.is_enabled("loop rolling"):  # before the loops in the graph are simplified: less is left to rewrite then
+        simplified = split_small_arrays(roll_bodies(simplify_structures(roll_steps(simplified, options)), options))
     else:
         simplified = simplify_structures(simplified)
     rewritten = perf_counter()
-    legalized = legalize(split_narrow_axes(simplified))
+    legalized = legalize(split_narrow_axes(simplified), options)
     fused = fuse(legalized)
     scheduled = schedule(fused, legalized.outputs, target, options)
     memory = plan_memory(legalized, scheduled, options.guarded)

@@ -48,6 +48,11 @@ class Options(NamedTuple):
     guarded: bool = False  # every value between guard pages, for tests
     apart: bool = False  # every step a function of its own, which can be timed
     has_slow_paths: bool = False  # for rare arguments; else code tells that it needs them, and is compiled again
+    disabled: tuple[str, ...] = ()  # mechanisms of ``pullback.settings`` that are switched off
+
+    def is_enabled(self, mechanism: str) -> bool:
+        """Return whether the code may use a mechanism."""
+        return mechanism not in self.disabled
 
 
 # In order: a CPU that has one has those before it.

@@ -17,6 +17,7 @@ from pullback.compiler.ir.structured import run_graph
 from pullback.compiler.passes import roll
 from pullback.compiler.passes.roll import roll_loops
 from pullback.compiler.passes.simplify import simplify
+from pullback.compiler.target import Options
 from pullback.numerics import periods
 from pullback.numerics.periods import find_periods
 
@@ -37,7 +38,7 @@ def draw(*shape: int) -> Any:
 def roll_program(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Graph, Graph]:
     """Return the graph of a function, simplified, and the same with loops, which is verified."""
     traced = simplify(pb.compile(f, backend="numpy").lower(*args).traced)
-    rolled = roll_loops(traced)
+    rolled = roll_loops(traced, Options())
     rolled.verify()
     return traced, rolled
 
@@ -241,7 +242,7 @@ def test_weights_of_each_step_are_not_copied_into_one_array() -> None:
         return np.sum(x)
 
     traced = simplify(pb.compile(f, backend="numpy").lower([draw(3, 3) for _ in range(STEPS)], draw(3)).traced)
-    assert list_loops(roll_loops(traced)) == []
+    assert list_loops(roll_loops(traced, Options())) == []
 
 
 def test_roll_value_of_early_step_used_by_later_steps() -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.ir.kinds import VIEW
-from pullback.settings import is_enabled
+from pullback.compiler.target import Options
 
 SMALL_PRODUCT = 96**3  # multiplications of the largest product that is compiled for its size
 MAX_TINY = 8  # rows and columns of matrices that fit the registers
@@ -41,18 +41,18 @@ class Product(NamedTuple):
     a: Matrix
     b: Matrix
     adds: bool  # an addend with the layout of the result is added
+    by_blas: bool = False  # where there is one, whatever its size
 
     @property
     def is_tiny(self) -> bool:
-        return is_tiny(self.m, self.n, self.k)
+        """Whether the matrices are so small that all of the product is in registers."""
+        return max(self.m, self.n, self.k) <= MAX_TINY and not self.by_blas
 
     @property
     def is_small(self) -> bool:
-        if not is_enabled("matrix products"):
-            return False
         packed = self.b.column == 1 or self.m >= 8
         filled = self.n >= 4 or (self.n > 1 and min(self.m, self.k) <= MAX_TINY and self.k <= MAX_NARROW_DEPTH)
-        return self.m * self.n * self.k <= SMALL_PRODUCT and packed and filled
+        return self.m * self.n * self.k <= SMALL_PRODUCT and packed and filled and not self.by_blas
 
     @property
     def scratch(self) -> int:
@@ -97,12 +97,7 @@ class ProductPlan(NamedTuple):
         return tuple(merged)
 
 
-def is_tiny(m: int, n: int, k: int) -> bool:
-    """Return whether matrices are so small that all of a product is in registers."""
-    return max(m, n, k) <= MAX_TINY and is_enabled("matrix products")
-
-
-def plan_product(n: Node) -> ProductPlan:
+def plan_product(n: Node, options: Options) -> ProductPlan:
     """Return the plan of a product."""
     a, b = n.args[:2]
     (base_a, at_a, steps_a), (base_b, at_b, steps_b) = find_operand(a), find_operand(b)
@@ -113,6 +108,7 @@ def plan_product(n: Node) -> ProductPlan:
             m, loop = whole, ()
     matrices = Product(
         n.dtype.str[1:], m, b.shape[-1], k, Matrix(*steps_a[-2:]), Matrix(*steps_b[-2:]), len(n.args) > 2,
+        not options.is_enabled("matrix products"),
     )  # fmt: skip
     flags = [find_gemm_layout(shape, steps[-2:]) for shape, steps in (((m, k), steps_a), (b.shape[-2:], steps_b))]
     return ProductPlan(

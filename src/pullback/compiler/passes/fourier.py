@@ -16,7 +16,6 @@ from pullback.compiler.ir.fourier import MAX_LENGTH, Fourier, count_transforms, 
 from pullback.compiler.ir.graph import Graph, Node, Pieces, View, compute_strides
 from pullback.compiler.ir.kinds import FOURIER, MAP, PIECES, VIEW
 from pullback.core.tensor import BY_KERNEL
-from pullback.settings import is_enabled
 
 TRANSFORMS = (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft)
 FEW_TRANSFORMS = 4  # fewer than this leave most lanes empty
@@ -28,7 +27,7 @@ MIN_HALVED = 512  # length from which a transform of real numbers is worth makin
 def lower_fourier(g: Graph, n: Node, parts: Sequence[Node]) -> list[Node] | None:
     """Return the parts of a transform of real and, if there are any, imaginary parts; None if it is a host op."""
     data = _describe(n, parts[0])
-    if data is None or not is_enabled("Fourier transforms"):
+    if data is None:
         return None
     x = parts[0]
     is_long = data.n > MAX_LENGTH

@@ -58,35 +58,35 @@ from pullback.compiler.passes.simplify import remove_dead_nodes
 from pullback.compiler.passes.split_complex import split_complex
 from pullback.compiler.passes.stack import stack_pieces
 from pullback.compiler.passes.windows import lower_windows
+from pullback.compiler.target import Options
 from pullback.core.axes import together
 from pullback.core.lowering import matrices, windows
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import CompileError
-from pullback.settings import is_enabled
 
 PRODUCTS = ("f4", "f8")
 
 
-def legalize(graph: Graph) -> Graph:
+def legalize(graph: Graph, options: Options) -> Graph:
     """Return an equivalent graph whose nodes have machine code or are host ops."""
-    graph = split_complex(graph)
+    graph = split_complex(graph, options)
     new, made = graph.copy_inputs()
-    merger = Merger(graph, new)
+    merger = Merger(graph, new, options)
     for n in graph.nodes:
         if n.kind is not INPUT:
             args = [made[a.number] for a in n.args]
-            made[n.number] = merger.merge(n, args) or _legalize_node(new, n, args)
+            made[n.number] = merger.merge(n, args) or _legalize_node(new, n, args, options)
     new.outputs = [made[o.number] for o in graph.outputs]
     return stack_pieces(lay_out_rows(remove_dead_nodes(separate_pieces(remove_dead_nodes(new)))))
 
 
-def _legalize_node(g: Graph, n: Node, args: list[Node]) -> Node:
+def _legalize_node(g: Graph, n: Node, args: list[Node], options: Options) -> Node:
     """Return a node that has machine code or runs on the host."""
     if not n.size:  # there is nothing to compute
         return g.constant(np.zeros(n.shape, n.dtype))
     has_types = all(code_of(x.dtype) in TYPES for x in (n, *args))
     rule = LEGALIZE.get(n.kind)
-    return _keep(g, n, args) if rule is None else rule(g, n, args, has_types)
+    return _keep(g, n, args) if rule is None else rule(g, n, args, has_types, options)
 
 
 def _keep(g: Graph, n: Node, args: list[Node]) -> Node:
@@ -98,16 +98,16 @@ def _run_on_host(g: Graph, n: Node, args: list[Node]) -> Node:
     return g.add(OPAQUE, args, n.shape, n.dtype, n.data if n.kind.has_params else (KindOp(n), {}), n.line)
 
 
-def _legalize_opaque(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+def _legalize_opaque(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
     lower = getattr(n.data[0], "lower", None)
     if isinstance(lower, windows):
-        return lower_windows(g, n, args) or _keep(g, n, args)
+        return lower_windows(g, n, args, options) or _keep(g, n, args)
     if isinstance(lower, matrices) and has_types:
         return lower_matrices(g, n, args) or _keep(g, n, args)
     return _keep(g, n, args)
 
 
-def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
     if has_types and _has_fold_code(n.data.op, code_of(n.dtype)):
         return _arrange_fold(g, n, args[0])
     op, axes = n.data
@@ -115,37 +115,37 @@ def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node
     return g.add(OPAQUE, args, n.shape, n.dtype, (op, {k: given[k] for k in op.params}), n.line)
 
 
-def _legalize_product(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+def _legalize_product(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
     if has_types and code_of(n.dtype) in PRODUCTS:
-        return multiply_triangle(g, n, *args) or _arrange_product(g, n, args)
+        return multiply_triangle(g, n, *args) or _arrange_product(g, n, args, options)
     return g.add(OPAQUE, args, n.shape, n.dtype, (BY_KERNEL[np.matmul], {}), n.line)
 
 
-def _legalize_map(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
-    return _keep(g, n, args) if has_types and _has_code(n, args) else _run_on_host(g, n, args)
+def _legalize_map(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
+    return _keep(g, n, args) if has_types and _has_code(n, args, options) else _run_on_host(g, n, args)
 
 
-def _legalize_view(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+def _legalize_view(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
     (x,) = args
     if has_types and x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
         return _view_of(g, n, x.args[0])  # another shape of another shape
     composed = compose_views(n.shape, n.data, x) if has_types and x.kind is VIEW else None
     if composed is not None:
         return _view_of(g, Node(VIEW, (), n.shape, n.dtype, composed, 0, n.line), x.args[0])
-    return _legalize_by_types(g, n, args, has_types)
+    return _legalize_by_types(g, n, args, has_types, options)
 
 
-def _legalize_scatter(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
-    return _legalize_by_types(g, n, args, has_types and n.dtype != bool)
+def _legalize_scatter(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
+    return _legalize_by_types(g, n, args, has_types and n.dtype != bool, options)
 
 
-def _legalize_by_types(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+def _legalize_by_types(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
     return _keep(g, n, args) if has_types else _run_on_host(g, n, args)
 
 
-def _legalize_structure(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+def _legalize_structure(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
     """Return a loop or branches with legalized bodies; a host op if these contain host ops."""
-    data = n.data.replace_bodies([legalize(body) for body in n.data.bodies])
+    data = n.data.replace_bodies([legalize(body, options) for body in n.data.bodies])
     likes = [*data.operand_likes, *data.result_likes]
     has_types = has_types and all(code_of(dtype) in TYPES for _, dtype in likes)
     if not has_types or any(m.kind.runs_on_host for body in data.bodies for m in body.nodes):
@@ -168,13 +168,13 @@ def _separate_outputs(body: Graph, stacks: Collection[int]) -> None:
         seen.add(id(o))
 
 
-def _legalize_result(g: Graph, n: Node, args: list[Node], has_types: bool) -> Node:
+def _legalize_result(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
     return g.add(PART if args[0].kind is OPAQUE else RESULT, args, n.shape, n.dtype, n.data, n.line)
 
 
-# Functions for the kinds that may have to change, of a graph, a node, its new arguments, and whether all dtypes have
-# machine code.
-LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool], Node]] = {
+# Functions for the kinds that may have to change, of a graph, a node, its new arguments, whether all dtypes have
+# machine code, and the options.
+LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool, Options], Node]] = {
     OPAQUE: _legalize_opaque, FOLD: _legalize_fold, PRODUCT: _legalize_product, MAP: _legalize_map,
     VIEW: _legalize_view, SCATTER: _legalize_scatter, RESULT: _legalize_result,
     **dict.fromkeys((LOOP, WHILE, SWITCH), _legalize_structure),
@@ -212,9 +212,9 @@ class KindOp:
         return self.node.kind.evaluate(self.node, *values)
 
 
-def _has_code(n: Node, args: list[Node]) -> bool:
+def _has_code(n: Node, args: list[Node], options: Options) -> bool:
     op, params = n.data
-    if op.lower.draws and not is_enabled("compiled draws"):
+    if op.lower.draws and not options.is_enabled("compiled draws"):
         return False
     dtypes = tuple([code_of(a.dtype) for a in args])
     constants = tuple([a.data.item() if is_number(a) else None for a in args])
@@ -279,7 +279,7 @@ def _view_of(g: Graph, n: Node, base: Node) -> Node:
     return base if same else g.add(VIEW, (base,), n.shape, n.dtype, n.data, n.line)
 
 
-def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
+def _arrange_product(g: Graph, n: Node, args: list[Node], options: Options) -> Node:
     """Return a product with one row or column as a multiplication and a sum, which fuse with other nodes."""
     a, b = args
     if not n.size or not a.size:
@@ -287,17 +287,17 @@ def _arrange_product(g: Graph, n: Node, args: list[Node]) -> Node:
     if a.shape[-1] == 1:
         return g.add(MAP, (a, b), n.shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
     product = g.add(PRODUCT, args, n.shape, n.dtype, None, n.line)
-    if len(n.shape) > 2 and n.shape[-2:] != (1, 1) and plan_product(product).is_tiny:
+    if len(n.shape) > 2 and n.shape[-2:] != (1, 1) and plan_product(product, options).is_tiny:
         return product
-    return _arrange_vector_product(g, n, product)
+    return _arrange_vector_product(g, n, product, options)
 
 
-def _arrange_vector_product(g: Graph, n: Node, product: Node) -> Node:
+def _arrange_vector_product(g: Graph, n: Node, product: Node, options: Options) -> Node:
     """Return a matrix-vector product as a multiplication and a sum along contiguous rows; other products unchanged."""
     a, b = product.args
     if b.shape[-1] == 1 and len(a.shape) == 2 and is_transposed(a) and a.shape[0] <= a.shape[1]:
         return _sum_along(g, n, transpose(g, a), b, 0)
-    if a.shape[-2] == 1 and is_transposed(b) and plan_product(product).matrices.m == 1:
+    if a.shape[-2] == 1 and is_transposed(b) and plan_product(product, options).matrices.m == 1:
         return _sum_along(g, n, a, transpose(g, b), len(b.shape) - 1)
     if b.shape[-1] == 1:
         return _sum_along(g, n, a, transpose(g, b), len(a.shape) - 1)

@@ -13,6 +13,7 @@ import numpy as np
 from pullback.compiler.ir.graph import Graph, Node, compute_strides, transpose
 from pullback.compiler.ir.kinds import CONSTANT, MAP, PRODUCT, SCATTER, VIEW
 from pullback.compiler.ir.products import is_gemm_ready, plan_product
+from pullback.compiler.target import Options
 
 IsAlone = Callable[[Node], bool]  # whether a node has one user and is no output, so that no memory need hold it
 
@@ -20,14 +21,16 @@ IsAlone = Callable[[Node], bool]  # whether a node has one user and is no output
 class Merger:
     """Merges nodes of a graph that is copied, in order, to a new one."""
 
-    def __init__(self, graph: Graph, new: Graph) -> None:
-        self.new, self.users, self.wanted = new, graph.users(), {id(o) for o in graph.outputs}
+    def __init__(self, graph: Graph, new: Graph, options: Options) -> None:
+        self.new, self.options = new, options
+        self.users, self.wanted = graph.users(), {id(o) for o in graph.outputs}
 
     def merge(self, n: Node, args: list[Node]) -> Node | None:
         """Return the node that computes ``n`` together with one of its arguments; None if no rule fits."""
         is_multiplied = any(u.kind is PRODUCT for u in self.users[n.number])  # products take a transpose as it lies
         rules = RULES if is_multiplied else (_transpose_product, *RULES)
-        return next((z for rule in rules if (z := rule(self.new, n, args, self._is_alone)) is not None), None)
+        made = (rule(self.new, n, args, self._is_alone, self.options) for rule in rules)
+        return next((z for z in made if z is not None), None)
 
     def _is_alone(self, n: Node) -> bool:
         return len(self.users[n.number]) == 1 and id(n) not in self.wanted
@@ -38,7 +41,7 @@ def _is_map(n: Node, kernel: Any) -> bool:
     return n.kind is MAP and n.data[0].kernel is kernel
 
 
-def _merge_addition(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node | None:
+def _merge_addition(g: Graph, n: Node, args: list[Node], alone: IsAlone, options: Options) -> Node | None:
     """Return a product and the addition that alone uses it as one product with an addend."""
     if not _is_map(n, np.add) or args[0].dtype != args[1].dtype:
         return None
@@ -46,13 +49,13 @@ def _merge_addition(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node
         fits = p.kind is PRODUCT and len(p.args) == 2 and alone(source) and other.shape == p.shape == n.shape
         if not fits or other.kind in (CONSTANT, VIEW):
             continue
-        is_small = plan_product(p).is_small  # of a batch of small ones, each addend would be read by itself
+        is_small = plan_product(p, options).is_small  # of a batch of small ones, each addend would be read by itself
         if len(n.shape) == 2 if is_small else other.kind is PRODUCT:
             return g.add(PRODUCT, (*p.args, other), p.shape, p.dtype, None, n.line)
     return None
 
 
-def _transpose_product(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node | None:
+def _transpose_product(g: Graph, n: Node, args: list[Node], alone: IsAlone, options: Options) -> Node | None:
     """Return a product of which only the transpose is used as the product of the transposed matrices."""
     if n.kind is not VIEW or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.offset:
         return None
@@ -64,7 +67,7 @@ def _transpose_product(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> N
     return g.add(PRODUCT, (transpose(g, b), transpose(g, a)), shape, n.dtype, None, n.line)
 
 
-def _merge_scatter(g: Graph, n: Node, args: list[Node], alone: IsAlone) -> Node | None:
+def _merge_scatter(g: Graph, n: Node, args: list[Node], alone: IsAlone, options: Options) -> Node | None:
     """Return a scatter into zeros and the addition that alone uses it as a scatter that adds to the other term."""
     if not _is_map(n, np.add) or args[0].dtype != args[1].dtype:
         return None

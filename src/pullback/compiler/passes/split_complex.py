@@ -33,15 +33,16 @@ from pullback.compiler.ir.kinds import (
 )
 from pullback.compiler.passes.fourier import TRANSFORMS, lower_fourier
 from pullback.compiler.passes.simplify import remove_dead_nodes
+from pullback.compiler.target import Options
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
 
-def split_complex(graph: Graph) -> Graph:
+def split_complex(graph: Graph, options: Options) -> Graph:
     """Return an equivalent graph in which no kernel computes with complex numbers."""
     if not any(_is_complex(n.dtype) for n in graph.nodes):
         return graph
-    return Splitter(graph).split()
+    return Splitter(graph, options).split()
 
 
 class Real:
@@ -273,8 +274,8 @@ POWERS = {2: _square, -1: _reciprocal, 1: lambda x: x}
 class Splitter:
     """Makes the new graph, node by node."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.old = graph
+    def __init__(self, graph: Graph, options: Options) -> None:
+        self.old, self.options = graph, options
         self.new, self.made = graph.copy_inputs()  # the new nodes of real ones, and complex ones that are arrays
         self.parts: dict[int, Pair] = {}  # of complex nodes
 
@@ -445,7 +446,7 @@ class Splitter:
 
     def _transform(self, n: Node) -> Pair | None:
         (x,), kind = n.args, _get_float(n.dtype)
-        if x.dtype.kind not in "fc":
+        if x.dtype.kind not in "fc" or not self.options.is_enabled("Fourier transforms"):
             return None
         re, im = self._find_parts(x)
         if im is None and n.data[0].kernel is np.fft.irfft:

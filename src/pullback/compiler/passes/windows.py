@@ -14,8 +14,8 @@ from pullback.compiler.frontend.result_inference import find_start, lay_out
 from pullback.compiler.ir.graph import Graph, Node, View, reshape, resolve_view
 from pullback.compiler.ir.kinds import PRODUCT, VIEW, WINDOWS
 from pullback.compiler.ir.windows import Convolution, Examples, Interleaved, Placement, Pooling, Winograd
+from pullback.compiler.target import Options
 from pullback.numerics.windows import Windows
-from pullback.settings import is_enabled
 
 CACHE_LINE_BYTES = 64
 PANEL_BYTES = 128  # bytes of a row of a panel
@@ -26,7 +26,7 @@ MAX_MATRIX_BYTES = 1 << 22  # of the transformed filter, which is read for every
 TRANSFORM = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])  # of 3 taps along an axis
 
 
-def lower_windows(g: Graph, n: Node, args: list[Node]) -> Node | None:
+def lower_windows(g: Graph, n: Node, args: list[Node], options: Options) -> Node | None:
     """Return a node with machine code for an op on windows; None if NumPy must run it."""
     op, params = n.data
     windows: Windows = params["windows"]
@@ -38,7 +38,7 @@ def lower_windows(g: Graph, n: Node, args: list[Node]) -> Node | None:
     if not all(a.size for a in args):
         return g.constant(np.zeros(n.shape, n.dtype))
     way: Callable[..., Node | None] = RULES[op.lower.symbol]
-    return way(g, n, args, windows)
+    return way(g, n, args, windows, options.is_enabled("Winograd convolutions"))
 
 
 # ---- convolutions
@@ -58,18 +58,18 @@ def _describe_convolution(
 
 
 def _lower_convolution(apart: bool) -> Any:
-    def way(g: Graph, n: Node, args: list[Node], windows: Windows) -> Node | None:
+    def way(g: Graph, n: Node, args: list[Node], windows: Windows, tiles: bool) -> Node | None:
         x, filter = args
         if apart and filter.shape[-1] != 1:  # several results of each channel
             return None
-        return _convolve(g, n, x, filter, _describe_convolution(x, filter, windows, apart))
+        return _convolve(g, n, x, filter, _describe_convolution(x, filter, windows, apart), tiles)
 
     return way
 
 
-def _convolve(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> Node:
-    """Return a convolution by the method that takes the least time."""
-    return (_by_tiles if _has_tiles(how, filter) else _by_panels)(g, n, x, filter, how)
+def _convolve(g: Graph, n: Node, x: Node, filter: Node, how: Convolution, tiles: bool) -> Node:
+    """Return a convolution by the method that takes the least time; not by transformed tiles without ``tiles``."""
+    return (_by_tiles if tiles and _has_tiles(how, filter) else _by_panels)(g, n, x, filter, how)
 
 
 def _has_tiles(how: Convolution, filter: Node) -> bool:
@@ -84,7 +84,7 @@ def _has_tiles(how: Convolution, filter: Node) -> bool:
     in_lines = least * size % CACHE_LINE_BYTES == most * size % CACHE_LINE_BYTES == 0
     is_small = 16 * least * most * size <= MAX_MATRIX_BYTES
     large = least >= MIN_TILED_CHANNELS and how.work >= MIN_TILED
-    return in_lines and is_small and large and is_enabled("Winograd convolutions")
+    return in_lines and is_small and large
 
 
 def _by_tiles(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> Node:
@@ -108,14 +108,14 @@ def _by_panels(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> No
 
 
 def _lower_filter_gradient(apart: bool) -> Any:
-    def way(g: Graph, n: Node, args: list[Node], windows: Windows) -> Node | None:
+    def way(g: Graph, n: Node, args: list[Node], windows: Windows, tiles: bool) -> Node | None:
         x, y = args
         images, *space, channels = x.shape[-len(windows.size) - 2 :]
         if apart and y.shape[-1] != channels:
             return None
         how = Convolution(code_of(n.dtype), images, tuple(space), channels, y.shape[-1], windows, True, apart)
         is_even = not any(length % 2 for length in windows.out)  # else a tile would overlap another
-        return _add_windows(g, n, args, Winograd(how) if is_even and _has_tiles(how, n) else how)
+        return _add_windows(g, n, args, Winograd(how) if tiles and is_even and _has_tiles(how, n) else how)
 
     return way
 
@@ -127,14 +127,15 @@ def _lower_input_gradient(apart: bool) -> Any:
     the stride, with some taps of the filter, for the pixels at this offset.
     """
 
-    def way(g: Graph, n: Node, args: list[Node], windows: Windows) -> Node | None:
+    def way(g: Graph, n: Node, args: list[Node], windows: Windows, tiles: bool) -> Node | None:
         y, filter = args
         if apart and filter.shape[-1] != 1:
             return None
         if max(windows.strides) == 1:
             turned = _flip_filter(g, filter, [slice(None)] * len(windows.size), apart)
             space = n.shape[-len(windows.size) - 1 : -1]
-            return _convolve(g, n, y, turned, _describe_convolution(y, turned, windows.adjoint(space), apart))
+            how = _describe_convolution(y, turned, windows.adjoint(space), apart)
+            return _convolve(g, n, y, turned, how, tiles)
         if max(windows.dilations) > 1:
             return None
         return _interleave(g, n, y, filter, windows, apart)
@@ -177,7 +178,7 @@ def _interleave(g: Graph, n: Node, y: Node, filter: Node, windows: Windows, apar
 # ---- pooling
 
 
-def _lower_pooling(g: Graph, n: Node, args: list[Node], windows: Windows) -> Node:
+def _lower_pooling(g: Graph, n: Node, args: list[Node], windows: Windows, tiles: bool) -> Node:
     symbol = n.data[0].lower.symbol
     images, *space, channels = {"give": args[1:2], "spread": [n]}.get(symbol, args)[0].shape
     return _add_windows(g, n, args, Pooling(symbol, code_of(n.dtype), images, tuple(space), channels, windows))

@@ -22,7 +22,6 @@ from pullback.compiler.runtime.llvm import describe_translator
 from pullback.compiler.target import Options, Target
 from pullback.core.lowering import matrices, windows
 from pullback.core.op import REGISTRY, Op
-from pullback.settings import list_disabled
 
 PACKAGE = __name__.split(".")[0]
 PACKAGES = ("compiler", "core", "numerics", "ops")  # whose files decide what becomes of a graph
@@ -45,7 +44,7 @@ def _describe(graph: Graph, target: Target, options: Options) -> list[str] | Non
     about = _describe_compiler()
     if about is None:
         return None
-    lines = [about, describe_translator(target), repr((*options, target.has_blas, *list_disabled()))]
+    lines = [about, describe_translator(target), repr((*options, target.has_blas))]
     try:
         return lines + _describe_graph(graph, {})
     except NoCanonicalText:

@@ -26,7 +26,7 @@ from pullback.compiler.runtime.guard_pages import Guards
 from pullback.compiler.runtime.llvm import get_code
 from pullback.compiler.target import Options, get_machine
 from pullback.errors import ArgumentError
-from pullback.settings import is_enabled
+from pullback.settings import is_enabled, list_disabled
 
 MAX_THREADS = 255  # they must fit in the word with the parts
 SPIN = 2000  # looks at the ticket before a thread goes to sleep
@@ -313,6 +313,6 @@ def check_thread_count(what: str, n: Any) -> int:
 def choose_options(threads: int | None) -> Options:
     """Return the options of programs that are compiled now, for ``threads`` threads, or as many as are set."""
     wanted = -threads if threads is not None else max(count_usable_cpus(), get_num_threads())
-    guarded = Guards().on
-    slow = guarded or not is_enabled("deferred slow paths")
-    return Options(wanted if has_threads() else 1, guarded, has_slow_paths=slow)
+    guarded, disabled = Guards().on, list_disabled()
+    slow = guarded or "deferred slow paths" in disabled
+    return Options(wanted if has_threads() else 1, guarded, has_slow_paths=slow, disabled=disabled)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pullback.compiler.ir.fourier import count_transforms, is_halved
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.work import Work, count_workers
-from pullback.compiler.target import Target
+from pullback.compiler.target import Options, Target
 
 MIN_VECTOR_BYTES = 16  # the narrowest vectors that are used
 SCRATCH_SHARE = 1 / 4  # of the second-level cache that scratch memory may take; vectors are narrower where it is more
@@ -31,7 +31,7 @@ class FourierPlan(NamedTuple):
     time: int
 
 
-def plan_fourier(n: Node, target: Target, threads: int) -> FourierPlan:
+def plan_fourier(n: Node, target: Target, options: Options) -> FourierPlan:
     """Return the plan of a node of transforms."""
     data, x = n.data, n.args[0]
     outer, inner = count_transforms(x.shape, data.axis)
@@ -53,5 +53,5 @@ def plan_fourier(n: Node, target: Target, threads: int) -> FourierPlan:
     work = Work(blocks, max(1, PART_NUMBERS // (width * data.n)), scratch=scratch)
     time = blocks * length * data.n.bit_length()
     return FourierPlan(
-        n, outer, inner, width, is_contiguous, length, buffer, work, count_workers(work, time, threads), time
+        n, outer, inner, width, is_contiguous, length, buffer, work, count_workers(work, time, options.threads), time
     )

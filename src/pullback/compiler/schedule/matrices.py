@@ -9,8 +9,7 @@ from typing import NamedTuple
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, QR, SVD, TRIANGULAR, find_matrix
 from pullback.compiler.schedule.work import Work, count_workers
-from pullback.compiler.target import Target
-from pullback.settings import is_enabled
+from pullback.compiler.target import Options, Target
 
 LARGEST = {CHOLESKY: 64, TRIANGULAR: 32}  # rows of the largest matrices that are computed in lanes
 SCRATCH_SHARE = 1 / 2  # of the second-level cache that the scratch memory of matrices in lanes may take
@@ -46,20 +45,21 @@ class MatricesPlan(NamedTuple):
         return prod(self.batch)
 
 
-def plan_matrices(n: Node, target: Target, threads: int) -> MatricesPlan:
+def plan_matrices(n: Node, target: Target, options: Options) -> MatricesPlan:
     """Return the plan of a factorization, or of equations."""
     x = n.args[0]
     _, _, strides = find_matrix(n)
     batch, order = x.shape[:-2], x.shape[-1]
     columns = n.shape[-1] if len(n.args) > 1 else order
     leading = max(strides[-2], order)  # the stride of a single row may be any number
-    width, count = _choose_width(n, target), prod(batch)
+    width = _choose_width(n, target) if options.is_enabled("matrix products") else 0
+    count = prod(batch)
     if width and leading == order:
         vectors = -(-count // width)
         scratch = sum(a.shape[-2] * a.shape[-1] for a in n.args) * width * n.dtype.itemsize
         work = Work(vectors, max(1, vectors // MAX_PARTS), scratch=scratch)
         time = n.size * order // 4
-        workers = count_workers(work, time, threads)
+        workers = count_workers(work, time, options.threads)
         return MatricesPlan(n, target, order, columns, leading, batch, strides[:-2], width, work, workers, time)
     scratch = _count_work(n)
     work = Work(count, max(1, count), scratch=scratch)
@@ -87,7 +87,7 @@ def _choose_width(n: Node, target: Target) -> int:
         and each <= SCRATCH_SHARE * target.second_cache
         and prod(x.shape[:-2]) > width // 2
     )
-    return width if fits and is_enabled("matrix products") else 0
+    return width if fits else 0
 
 
 def may_overwrite_right_sides(read: tuple[Node, ...], z: Node, x: Node) -> bool:

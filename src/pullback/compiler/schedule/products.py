@@ -12,8 +12,7 @@ from typing import NamedTuple
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.products import Matrix, Product, ProductPlan, plan_product
 from pullback.compiler.schedule.work import Work, count_workers, estimate_product_time
-from pullback.compiler.target import Target
-from pullback.settings import is_enabled
+from pullback.compiler.target import Options, Target
 
 MAX_MULTIPLICATIONS = 400**3  # of a product by generated code; for larger ones BLAS is as quick, with AVX2 quicker
 LEFT_SHARE = 3 / 4  # of the second-level cache that the left matrix may take while it is multiplied by all panels
@@ -42,9 +41,9 @@ class ProductSchedule(NamedTuple):
     time: int  # estimated nanoseconds for one thread
 
 
-def schedule_product(n: Node, target: Target, threads: int) -> ProductSchedule:
+def schedule_product(n: Node, target: Target, options: Options) -> ProductSchedule:
     """Return the plan of the matrix products of a node."""
-    plan = plan_product(n)
+    plan = plan_product(n, options)
     p, time = plan.matrices, estimate_product_time(plan)
     by_panels = (not plan.is_small or p.b.column != 1) and is_panel_product(p, target)
     by_panels = by_panels or not (plan.is_small or target.has_blas)
@@ -54,7 +53,8 @@ def schedule_product(n: Node, target: Target, threads: int) -> ProductSchedule:
         work = plan_panels(p, target) if by_panels else Work(1, 1, scratch=p.scratch)
         if plan.loop:
             work = _plan_batch(prod(plan.loop), work.scratch)
-    workers = count_workers(work, time, threads) if by_panels or plan.is_small else 1  # BLAS has its own threads
+    is_shared = by_panels or plan.is_small  # BLAS has its own threads
+    workers = count_workers(work, time, options.threads) if is_shared else 1
     return ProductSchedule(plan, by_panels, work, workers, time)
 
 
@@ -87,7 +87,7 @@ def turn_few_columns(p: Product) -> Product | None:
     """Return the transposed product, which has few rows, if the left matrix is large and transposed; else None."""
     if p.is_small or p.k < MIN_DEPTH or not 1 < p.n <= FEW_ROWS or p.a.row != 1:
         return None
-    return Product(p.dtype, p.n, p.m, p.k, Matrix(*reversed(p.b)), Matrix(*reversed(p.a)), adds=False)
+    return Product(p.dtype, p.n, p.m, p.k, Matrix(*reversed(p.b)), Matrix(*reversed(p.a)), False, p.by_blas)
 
 
 class FewVectorsPlan(NamedTuple):
@@ -144,9 +144,7 @@ def plan_panels(p: Product, target: Target) -> Work:
 
 def is_panel_product(p: Product, target: Target) -> bool:
     """Return whether panels are quicker than BLAS, as measured: for contiguous rows and mostly full panels."""
-    if not is_enabled("matrix products"):
-        return False
-    if target.vector_bytes < 32 or p.m < 2 or 1 not in p.b or (p.is_small and p.k < MIN_DEPTH):
+    if p.by_blas or target.vector_bytes < 32 or p.m < 2 or 1 not in p.b or (p.is_small and p.k < MIN_DEPTH):
         return False
     if turned := turn_few_columns(p):
         return turned.n >= panel_width(turned, target)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.work import Work, count_workers, estimate_time
-from pullback.compiler.target import Target
+from pullback.compiler.target import Options, Target
 
 PART_ELEMENTS = 32768  # about how many elements a part has
 
@@ -23,12 +23,12 @@ class RowsPlan(NamedTuple):
     time: int  # estimated nanoseconds for one thread
 
 
-def plan_rows(n: Node, target: Target, threads: int) -> RowsPlan:
+def plan_rows(n: Node, target: Target, options: Options) -> RowsPlan:
     """Return the plan of a function of rows."""
     rows, scratch = ROWS[n.data[0].lower.symbol](n)
     work = Work(rows, max(1, PART_ELEMENTS * rows // max(1, n.args[-1].size)), scratch=scratch)
     time = estimate_time(n)
-    return RowsPlan(n, target, work, count_workers(work, time, threads), time)
+    return RowsPlan(n, target, work, count_workers(work, time, options.threads), time)
 
 
 def _plan_largest(n: Node) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from math import prod
 
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.work import Work, count_workers, estimate_time
-from pullback.compiler.target import Target
+from pullback.compiler.target import Options, Target
 from pullback.core.lowering import position
 
 MAX_ROWS_AT_ONCE = 8  # rows that are scanned at the same time
@@ -17,9 +17,9 @@ BLOCK_BYTES = 4096  # of neighbours that are computed together: their last resul
 PART_ELEMENTS = 32768  # about how many elements a part has
 
 
-def plan_scan(n: Node, target: Target, threads: int) -> ScanPlan | SearchPlan:
+def plan_scan(n: Node, target: Target, options: Options) -> ScanPlan | SearchPlan:
     """Return the plan of a scan or a search."""
-    return (SearchPlan if isinstance(n.data[0].lower, position) else ScanPlan)(n, target, threads)
+    return (SearchPlan if isinstance(n.data[0].lower, position) else ScanPlan)(n, target, options)
 
 
 class AxisPlan:
@@ -28,7 +28,7 @@ class AxisPlan:
     The rows of its work are units that are independent of each other.
     """
 
-    def __init__(self, n: Node, target: Target, threads: int) -> None:
+    def __init__(self, n: Node, target: Target, options: Options) -> None:
         self.node, self.target = n, target
         x, axis = n.args[-1], n.data[1]["axis"]
         if isinstance(axis, list | tuple):
@@ -45,7 +45,7 @@ class AxisPlan:
         units, scratch = self.count_units(), self.count_scratch()
         self.work = Work(units, max(1, PART_ELEMENTS * units // max(1, x.size)), scratch=scratch)
         self.time = estimate_time(n)
-        self.workers = count_workers(self.work, self.time, threads)
+        self.workers = count_workers(self.work, self.time, options.threads)
 
     @property
     def vectors(self) -> int:

@@ -76,7 +76,7 @@ class StepPlanner:
             return self._plan_kernel(step)
         if step.kind.has_bodies:
             return self._plan_bodies(step)
-        plan = PLANS[step.kind](step, self.target, self.options.threads) if step.kind in PLANS else None
+        plan = PLANS[step.kind](step, self.target, self.options) if step.kind in PLANS else None
         scratch = SCRATCH[step.kind](plan) if step.kind in SCRATCH else {}
         read = tuple(find_memory(step, a) for a in step.args)
         may_overwrite: Callable[[Node, Node], bool] = _never
@@ -135,10 +135,10 @@ def count_body_bytes(plans: Sequence[BodyPlan]) -> int:
     return max(round_up(plan.memory.layout.arena) for plan in plans)
 
 
-def _plan_scatter(n: Node, target: Target, threads: int) -> ScatterPlan:
+def _plan_scatter(n: Node, target: Target, options: Options) -> ScatterPlan:
     time = estimate_time(n)
     places = n.size // prod(n.data.row)
-    workers = count_workers(Work(places, 1), time, threads)
+    workers = count_workers(Work(places, 1), time, options.threads)
     return ScatterPlan(Work(places, max(1, -(-places // workers))), workers, time)
 
 
@@ -159,7 +159,7 @@ def _count_product_bytes(p: ProductSchedule) -> dict[str, int]:
 
 
 # By kind of node that is a call: its plan, and the scratch memory that it needs (names and bytes).
-PLANS: dict[Kind, Callable[[Node, Target, int], Any]] = {
+PLANS: dict[Kind, Callable[[Node, Target, Options], Any]] = {
     SCAN: plan_scan,
     ROWS: plan_rows,
     FOURIER: plan_fourier,

@@ -12,7 +12,7 @@ from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.ir.windows import Convolution, Pooling, Winograd
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.work import Work, count_workers, estimate_window_time
-from pullback.compiler.target import Target
+from pullback.compiler.target import Options, Target
 from pullback.numerics.windows import Windows, frame_slices
 
 MAX_UNROLLED = 120  # vector multiplications in the unrolled body of the innermost loop
@@ -38,17 +38,17 @@ class WindowCall(NamedTuple):
     time: int  # nanoseconds for one thread
 
 
-def plan_windows(n: Node, target: Target, threads: int) -> tuple[WindowCall, ...]:
+def plan_windows(n: Node, target: Target, options: Options) -> tuple[WindowCall, ...]:
     """Return the calls that compute a convolution or pooling node."""
-    return tuple(_plan_call(n, call, args, target, threads) for call, args in n.data.calls)
+    return tuple(_plan_call(n, call, args, target, options) for call, args in n.data.calls)
 
 
 def _plan_call(
-    n: Node, call: Convolution | Pooling | Winograd, args: tuple[int, ...], target: Target, threads: int
+    n: Node, call: Convolution | Pooling | Winograd, args: tuple[int, ...], target: Target, options: Options
 ) -> WindowCall:
     plan = PLANS[type(call)](call, target)
     time = estimate_window_time(n, int(call.work))
-    workers = count_workers(plan.work, time, threads) if count_examples(n) == 1 else 1
+    workers = count_workers(plan.work, time, options.threads) if count_examples(n) == 1 else 1
     return WindowCall(plan, args, workers, time)
 
 
