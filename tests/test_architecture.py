@@ -130,6 +130,12 @@ def test_imports_are_at_module_level() -> None:
     assert not found, "\n".join(sorted(found))
 
 
+def test_cpu_is_asked_in_one_module_of_the_compiler() -> None:
+    asks = re.compile(r"platform\.(machine|processor)|__cpu_features__|get_host_cpu|/proc/cpuinfo")
+    found = [name(path) for path in FILES if asks.search(path.read_text("utf-8"))]
+    assert [path for path in found if path.startswith("compiler/")] == ["compiler/target.py"]
+
+
 def test_variables_are_assigned_through_hold() -> None:
     """What a log of writes does not know of cannot be undone."""
     found = [

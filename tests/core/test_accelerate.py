@@ -198,7 +198,7 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40, 1e-310, 1e30, -
 @pytest.fixture
 def every_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let machine code run all functions, as where NumPy has none of its own for the CPU."""
-    monkeypatch.setattr(elements, "_has_own_avx512", lambda: False)
+    monkeypatch.setattr(elements, "has_numpy_avx512", lambda: False)
 
 
 def compute_value(f: Callable[[Any], Any], x: Any) -> Any:

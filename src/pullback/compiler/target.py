@@ -83,6 +83,16 @@ def get_machine() -> str:
     return platform.machine().lower()
 
 
+def is_arm() -> bool:
+    """Return whether this is an ARM CPU of 64 bits."""
+    return get_machine() in ("aarch64", "arm64")
+
+
+def is_x86() -> bool:
+    """Return whether this is an x86 CPU of 64 bits."""
+    return get_machine() in ("x86_64", "amd64")
+
+
 def read_cpuinfo() -> str:
     """Return what Linux reports of the first core, as of all cores of one machine; empty where it does not."""
     try:
@@ -110,6 +120,18 @@ def get_cpu_features() -> frozenset[str]:
     return frozenset(name for name, there in found.items() if there)
 
 
+def has_numpy_avx512() -> bool:
+    """Return whether NumPy has functions in machine code for AVX-512, and may use them."""
+    return "AVX512_SKX" in get_cpu_features()
+
+
+def find_llvm_cpu(target: Target, llvm: Any) -> tuple[str, str]:
+    """Return the name of a target's CPU and its features, as LLVM names them; ``llvm`` is ``llvmlite.binding``."""
+    if target.cpu:
+        return target.cpu, target.features
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
 def list_targets(machine: str = "", features: Any = None) -> list[Target]:
     """Return the targets whose code this CPU can run, in order; the last one is the CPU itself.
 
@@ -132,7 +154,7 @@ def get_own_target() -> Target:
 
 def list_isa_names() -> list[str]:
     """Return what ``PULLBACK_MAX_ISA`` may be on this architecture."""
-    return [t.isa for t in (ARM if get_machine() in ("aarch64", "arm64") else X86)]
+    return [t.isa for t in (ARM if is_arm() else X86)]
 
 
 def get_target() -> Target:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from pullback.compiler.runtime.abi.layout import get_address, is_layout_known
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import TranslatorError, get_code, llvm_available
 from pullback.compiler.runtime.threads import get_pool, has_threads
-from pullback.compiler.target import Target, get_cpu_features, get_target
+from pullback.compiler.target import Target, get_target, has_numpy_avx512
 from pullback.core.accelerate import Elements
 
 if TYPE_CHECKING:
@@ -36,12 +35,6 @@ MIN_ON_AVX512 = 1 << 16  # elements from which on the others are faster
 AVX2 = 32  # bytes of its vectors
 
 
-@lru_cache(1)
-def _has_own_avx512() -> bool:
-    """Return whether NumPy has functions in machine code for AVX-512, and may use them."""
-    return "AVX512_SKX" in get_cpu_features()
-
-
 def compile_function(op: Op, dtype: Any, repeated: tuple[bool, ...]) -> Elements | None:
     """Return a function of arrays of any length; None if there is no such function that is faster than NumPy's.
 
@@ -55,7 +48,7 @@ def compile_function(op: Op, dtype: Any, repeated: tuple[bool, ...]) -> Elements
     target = get_target()
     if not llvm_available() or target.vector_bytes < AVX2 or not target.has_fma:
         return None  # where it was not measured
-    if isinstance(op.kernel, np.ufunc) and _has_own_avx512() and op.kernel not in FASTER_ON_AVX512:
+    if isinstance(op.kernel, np.ufunc) and has_numpy_avx512() and op.kernel not in FASTER_ON_AVX512:
         return None
     shared, direct = has_threads(), is_layout_known()
     try:
@@ -69,7 +62,7 @@ def compile_function(op: Op, dtype: Any, repeated: tuple[bool, ...]) -> Elements
     except TranslatorError:
         return None
     is_slow = not isinstance(op.kernel, np.ufunc) or (dtype.char == "d" and op.kernel in SLOW_ON_AVX512)
-    least = MIN_ON_AVX512 if _has_own_avx512() and not is_slow else 0
+    least = MIN_ON_AVX512 if has_numpy_avx512() and not is_slow else 0
     return Elements(make_call(code) if direct else _call_by_ctypes(code, len(repeated) + 1), least)
 
 

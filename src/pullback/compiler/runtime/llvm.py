@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,7 +14,15 @@ from typing import Any
 
 from pullback.compiler.runtime.abi.object_loader import Loaded, has_loader, link_object, pack_image, unpack_image
 from pullback.compiler.runtime.disk_cache import NO_CACHE
-from pullback.compiler.target import Target, get_cpu_features, get_own_target, get_target, read_cpuinfo
+from pullback.compiler.target import (
+    Target,
+    find_llvm_cpu,
+    get_cpu_features,
+    get_own_target,
+    get_target,
+    is_arm,
+    read_cpuinfo,
+)
 from pullback.errors import CompileError
 from pullback.settings import is_enabled
 
@@ -67,9 +74,7 @@ class Translator:
             llvm.initialize_native_target()
             llvm.initialize_native_asmprinter()
             self.target = llvm.Target.from_default_triple()
-        self.cpu = target.cpu, target.features
-        if not target.cpu:
-            self.cpu = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        self.cpu = find_llvm_cpu(target, llvm)
         self.machine = self._machine(3)
         self.count = 0
 
@@ -169,8 +174,7 @@ def get_translator(target: Target) -> Translator:
 def _linker() -> Any:
     here = get_translator(get_own_target())
     # On ARM the older linker may put sections further apart than their relocations reach, which ends the process.
-    is_arm = platform.machine() in ("aarch64", "arm64")
-    return here.llvm.create_lljit_compiler(here.machine, use_jit_link=is_arm)
+    return here.llvm.create_lljit_compiler(here.machine, use_jit_link=is_arm())
 
 
 def compile_object(

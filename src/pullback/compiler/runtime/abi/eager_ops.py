@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import operator
-import platform
 import struct
 import sys
 import warnings
@@ -52,7 +51,7 @@ from pullback.compiler.runtime.abi.eager_records import (
 from pullback.compiler.runtime.abi.layout import Method, is_layout_known, read_address
 from pullback.compiler.runtime.disk_cache import default_cache
 from pullback.compiler.runtime.llvm import get_code, llvm_available, load_code, make_code_key
-from pullback.compiler.target import find_blas
+from pullback.compiler.target import find_blas, is_x86
 from pullback.core import native
 from pullback.core.axes import elementwise1, elementwise2
 from pullback.core.fitting import fit
@@ -83,7 +82,7 @@ ELEMENTS = 11  # of the example on which a program is compared with its formula
 
 def load(compiles: bool) -> Machine | None:
     """Return the machine code from the disk cache, or compile it if ``compiles``; None if it cannot run here."""
-    if platform.machine() not in ("x86_64", "AMD64") or not is_layout_known() or not llvm_available():
+    if not is_x86() or not is_layout_known() or not llvm_available():
         return None
     slots = {name: _find_offset(kind, name) for name, kind in SLOTS.items()}
     missing = next((name for name, offset in slots.items() if not offset), None)
