@@ -12,7 +12,7 @@ Definitions:
   the one around it and not by itself.
 - participle: the first word of the name ends in -ed or -ing, or is one of an irregular verb.
 - bare Any: a parameter other than ``self`` and ``cls`` whose annotation is ``Any`` or missing.
-- readers of the backward protocol: modules that take the rules of a step (``step.dx``) themselves.
+- readers of the backward protocol: modules that take the rules of a step (``step.dx``, ``step.rules``, …) themselves.
 - comparisons of .kind: ``node.kind`` with strings; the one-letter kinds of NumPy's dtypes are not counted.
 """
 
@@ -46,6 +46,10 @@ IRREGULAR = {
 NOT_PARTICIPLES = {"embed", "feed", "need", "seed", "shed", "speed", "bring", "ring", "sing", "string", "swing"}
 DTYPE_KINDS = set("biufcmMOSUVT")
 LAZY_BUILD = "core/op.py"  # the only place that may assign to __code__
+RULES = {"dx", "dy", "operand_rules", "positional_rules"}  # attributes of a step of a tape
+SHARED_NAMES = {"rule", "rules"}  # the same, which other objects have too
+STEPS = {"back", "loose", "one", "plain", "s", "step", "via"}  # what a step is called
+RECORDS = ("diagnostics/page.py", "plot/graphs.py")  # their steps are records of a program, with the names of rules
 LONG_FUNCTION = 15
 
 
@@ -188,9 +192,11 @@ def compares_kind(node: ast.AST) -> bool:
 
 
 def reads_rules(node: ast.AST) -> bool:
-    """Tell whether an expression reads the rule of a step; what a step itself does with its own is not counted."""
-    named = isinstance(node, ast.Attribute) and node.attr == "dx" and isinstance(node.ctx, ast.Load)
-    return named and isinstance(node.value, ast.Name) and node.value.id != "self"  # type: ignore[attr-defined]
+    """Tell whether an expression reads a rule of a step; what a step itself does with its own is not counted."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+        return False
+    owner = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
+    return owner != "self" and (node.attr in RULES or (node.attr in SHARED_NAMES and owner in STEPS))
 
 
 def assigns_code(node: ast.AST) -> bool:
@@ -225,7 +231,7 @@ class Source:
             "branches": [Found(f.where, n) for f in outer if (n := count_branches(f)) > LONG_FUNCTION],
             "participle": [Found(f.where, 1) for f in self.functions if is_participle(f.node.name)],
             "any": [Found(where, 1) for where, parameter in parameters if is_bare(parameter)],
-            "readers": list_nodes(self.modules, reads_rules),
+            "readers": [f for f in list_nodes(self.modules, reads_rules) if not f.where.startswith(RECORDS)],
             "kind": list_nodes(self.modules, compares_kind),
             "code": [f for f in list_nodes(self.modules, assigns_code) if not f.where.startswith(f"{LAZY_BUILD}:")],
         }

@@ -324,12 +324,12 @@ def _wrap_scratch(v: object, meta: Meta) -> Any:
     return v
 
 
-def add_large(step: Any, add_cotangents: Any) -> Any:
+def add_large(rules: tuple[Any, ...], blockwise: bool, add_cotangents: Any) -> Any:
     """Return the ``back`` of a step for nodes with big values: its rules, by machine code, on Scratch or in blocks.
 
     ``add_cotangents`` does the same for nodes that have no buffers.
     """
-    (dx, dy), blockwise = step.operand_rules, step.blockwise
+    dx, dy, *_ = (*rules, None, None)
 
     def back(r: Tensor) -> None:
         meta = r.meta

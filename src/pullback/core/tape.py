@@ -195,9 +195,19 @@ class Step:
         self.writing: Step | None = None  # the same step for a node that is also a write; made in writes.py
 
     @property
-    def operand_rules(self) -> tuple[Any, Any]:
-        """The positional rules for the two operands, for code that compiles them; None where there is none."""
-        return self.dx, self.dy
+    def positional_rules(self) -> tuple[Any, ...]:
+        """The rules ``(g, z, x, y)``, one for each operand on the tape, for code that compiles them; often empty."""
+        return tuple([rule for rule in (self.dx, self.dy) if rule is not None])
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether ``cotangents`` computes by rules, and not ``back`` alone."""
+        return self.rule is not None or self.rules is not None
+
+    @property
+    def has_two_operands(self) -> bool:
+        """Whether both inputs of its nodes are on the tape, in the slots ``x`` and ``y``."""
+        return self.dy is not None
 
     @property
     def complex(self) -> Step:
@@ -221,7 +231,7 @@ class Step:
         """The variant for nodes with big values."""
         if self._large is None:
             otherwise = self.back if self.dx is None else self.add_cotangents
-            made = Step(self.op, back=add_large(self, otherwise))
+            made = Step(self.op, back=add_large(self.positional_rules, self.blockwise, otherwise))
             made.plain = self
             self._large = made
         return self._large
@@ -344,6 +354,14 @@ def copy_node(r: Tensor, g: Any, z: Value, change: Callable[..., Any]) -> Tensor
         elif step.has_two_inputs:
             made.y = change(None, r.y)
     return made
+
+
+def make_node(g: Value, x: Value, params: tuple[Any, ...]) -> Tensor:
+    """Return a node with the cotangent ``g`` for ``Step.cotangents`` of an op of one input, whose value is ``x``."""
+    node, operand = Tensor(), Tensor()
+    operand.value = x
+    node.g, node.value, node.x, node.y = g, None, operand, params
+    return node
 
 
 SAME = Step(None, lambda g, z, x, y: g, needs=(False,), needs_z=False)  # the identity

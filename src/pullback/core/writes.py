@@ -27,7 +27,7 @@ from numpy import ndarray
 
 from pullback.core import hooks
 from pullback.core.memory import Large, node_of
-from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, make_writing
+from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, make_node, make_writing
 from pullback.core.tensor import LATER, PLAIN, Tensor, Wrapped
 from pullback.errors import ArgumentError, ShapeError, VariableError
 from pullback.numerics.axis_arguments import is_broadcastable
@@ -123,7 +123,7 @@ def _find_derivation(op: Any, params: dict[str, Any]) -> tuple[Any, Any, Any]:
 
     def put_adjoint(base: Tensor, value: Tensor) -> Any:
         """Return the base from a view of all its elements, by the adjoint of the op that made the view."""
-        return op.one.rule(value, None, base, tuple(params.values()))
+        return op.one.cotangents(make_node(value, base, tuple(params.values())))[0]
 
     def put_parts(base: Any, value: Any) -> Any:
         return put(base, value, **params)
@@ -554,7 +554,7 @@ def resolve_writes(tape: Tape) -> None:
         y = r.y
         if type(y) is Tensor and type(y.g) is Version:
             r.y = y.g.node
-        elif isinstance(y, Wrapped) and r.via.plain.dy is not None:
+        elif isinstance(y, Wrapped) and r.via.plain.has_two_operands:
             r.y = _version(y)
         g = r.g
         if type(g) is Version:

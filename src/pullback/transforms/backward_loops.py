@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core.convert import float_of
 from pullback.core.op import REGISTRY
-from pullback.core.tape import Step, Tape, add_cotangent, copy_node, walk_node
+from pullback.core.tape import Step, Tape, add_cotangent, copy_node, make_node, walk_node
 from pullback.core.tensor import LATER, Tensor
 from pullback.core.variable import get_trace
 from pullback.settings import is_enabled
@@ -401,4 +401,5 @@ class StepWriter:
         line, what = find_line([n.y[0] for n in nodes]), steps.operands[j, 0]
         assert isinstance(what, Fixed)
         assert line is not None
-        add_cotangent(what.node, nodes[0].via.rule(line.arrange(ds), None, what.node.value, (line.place,)))
+        node = make_node(line.arrange(ds), what.node.value, (line.place,))
+        add_cotangent(what.node, nodes[0].via.cotangents(node)[0])

@@ -72,7 +72,7 @@ def _make_label(r: Tensor) -> Any:
     step, meta, x, y = r.via, r.meta, r.x, r.y
     if type(step) not in STEPS or step.plain is not step or meta.dtype.char not in "fd":
         return None
-    if step.dy is not None:
+    if step.has_two_operands:
         return step, meta, x.meta, y.meta
     if type(x) is tuple:
         nodes, values, live = x
@@ -81,7 +81,7 @@ def _make_label(r: Tensor) -> Any:
         return step, meta, x.meta, _describe(y)
     else:
         given = x.meta
-    if (step.op is None and step is not SAME) or (step.rule is None and step.rules is None):
+    if (step.op is None and step is not SAME) or not step.has_rules:
         return None
     if not y:
         return step, meta, given

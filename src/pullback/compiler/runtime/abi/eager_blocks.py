@@ -65,6 +65,7 @@ class Rules(NamedTuple):
 
     node: Any
     programs: list[int]  # addresses, one for each operand that has a rule
+    formulas: tuple[Any, ...]  # the rules in Python
     operands: list[Any]  # the tensors whose cotangents these compute
     values: list[Any]  # places of the cotangent (always None here), the result and the operands, None if not read
 
@@ -74,9 +75,9 @@ def read_rules(r: Any, meta: Any) -> Rules | None:
     step = r.via.plain
     if type(r) is not Tensor or r.meta is not meta or step.programs is None or not step.blockwise:
         return None
-    if any(calls_function(rule, meta.dtype) for rule in step.operand_rules if rule is not None):
+    programs, reads, formulas = step.programs["fd".index(meta.dtype.char)]
+    if any(calls_function(formula, meta.dtype) for formula in formulas):
         return None  # there is quicker machine code than NumPy's
-    programs, reads = step.programs["fd".index(meta.dtype.char)]
     operands = [r.x, r.y][: len(programs)]
     if not all(_is_operand_known(a, meta) for a in operands):
         return None
@@ -87,7 +88,7 @@ def read_rules(r: Any, meta: Any) -> Rules | None:
         if is_read and place is None:
             return None
         places.append(place)
-    return Rules(r, programs, operands, places)
+    return Rules(r, programs, formulas, operands, places)
 
 
 def _is_operand_known(a: Any, meta: Any) -> bool:
@@ -144,8 +145,7 @@ class Run:
             source = self.now[id(r)][0] if id(r) in self.now else find_place(r.g, self.meta)
             assert source is not None
             self.held.append(source)
-            formulas = [f for f in r.via.plain.operand_rules if f is not None]
-            for program, formula, a in zip(rule.programs, formulas, rule.operands, strict=True):
+            for program, formula, a in zip(rule.programs, rule.formulas, rule.operands, strict=True):
                 self._add(program, formula, a, source, rule.values)
 
     def _add(self, program: int, formula: Any, a: Any, source: Place, values: list[Any]) -> None:

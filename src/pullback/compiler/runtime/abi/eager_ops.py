@@ -253,20 +253,20 @@ class Machine:
 
         ``fitted`` is the number of the operand that was broadcast, 1 or 2, or 0 for none.
         """
-        if step is None or step.operand_rules[0] is None or step.step_record is not None:
+        if step is None or not step.positional_rules or step.step_record is not None:
             return
-        rules = [rule for rule in step.loose.operand_rules if rule is not None]  # without the sum over broadcast axes
+        rules = step.loose.positional_rules  # without the sum over broadcast axes
         domain = step.op.domain
         programs = [self._trace(rule, range(4), char, domain) for rule in rules for char in "fd"]
         if any(program is None for program in programs):
             return
         at = [ctypes.addressof(program) for program in programs]
         numbers = int(all(program[PROGRAM["numbers"]] for program in programs))
-        words = (int(step.dy is not None), *at, *[0] * (4 - len(at)), numbers, fitted, BY_PROGRAMS, 0, 0)
+        words = (int(step.has_two_operands), *at, *[0] * (4 - len(at)), numbers, fitted, BY_PROGRAMS, 0, 0)
         step.step_record = struct.pack(f"<{_count_words(STEP)}q", *words)  # in the order of STEP
-        if not fitted:  # for ``read_rules``: the addresses for each dtype, and which inputs the two programs read
+        if not fitted:  # for ``read_rules``: addresses for each dtype, which inputs the two programs read, the rules
             reads = [program[PROGRAM["reads"]] for program in programs]
-            step.programs = [(at[i::2], reads[i] | reads[i - 2]) for i in range(2)]
+            step.programs = [(at[i::2], reads[i] | reads[i - 2], rules) for i in range(2)]
 
     def _trace(self, formula: Callable[..., Any], inputs: Sequence[int], char: str, domain: Sequence[Any]) -> Any:
         """Return the program of a formula; None if it has none, or if the two differ on an example."""
