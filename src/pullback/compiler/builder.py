@@ -229,11 +229,6 @@ class Code:
         self.declared.add(f"declare void @{function}({type_}, ptr, i32, <{width} x i1>)")
         self.line(f"call void @{function}({type_} {value}, ptr {pointer}, i32 {size}, <{width} x i1> {mask})")
 
-    def prefetch(self, pointer: str) -> None:
-        """Prefetch memory that is read soon; the address may be invalid."""
-        self.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        self.line(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
-
     # ---- indices
 
     def shuffle(self, type_: str, a: str, b: str, lanes: Sequence[int]) -> str:

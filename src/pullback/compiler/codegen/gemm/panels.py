@@ -23,9 +23,7 @@ from pullback.compiler.schedule.products import (
     plan_panels,
     turn_few_columns,
 )
-from pullback.compiler.target import ALIGN, Target
-
-PREFETCH_FROM = 4  # times the first-level cache: a right matrix as large as that is not near
+from pullback.compiler.target import Target
 
 
 @lru_cache(256)
@@ -123,28 +121,7 @@ class BlockedProduct:
     def _all_rows(self, first: str, deep: int, j: str, columns: int) -> None:
         for blocks in self.blocks:
             with self.code.loop(str(blocks.start), blocks.stop, blocks.step) as i:
-                if blocks is self.blocks[0]:
-                    self._prefetch_next_panel(i, blocks, first, deep, j)
                 self._call_block(i, blocks.step, first, deep, j, columns)
-
-    def _prefetch_next_panel(self, i: str, blocks: range, first: str, deep: int, j: str) -> None:
-        """Prefetch the rows of the next panel that are the share of the block of rows from ``i`` on."""
-        p, code = self.p, self.code
-        if p.b.column != 1 or p.k * p.n * self.size < PREFETCH_FROM * self.target.first_cache:
-            return
-        following, share = code.add(first, str(deep)), -(-self.depth // len(blocks))
-        is_last = code.op(f"icmp sge i64 {following}, {p.k}")
-        # After the last panel from the next columns; at the end from the last column, which is near.
-        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-        further = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(j, str(2 * self.width))}, i64 {p.n - 1})")
-        following = code.op(f"select i1 {is_last}, i64 0, i64 {following}")
-        j = code.op(f"select i1 {is_last}, i64 {further}, i64 {j}")
-        row = code.add(code.times(code.op(f"udiv exact i64 {i}, {blocks.step}"), share), following)
-        start = code.add(code.times(row, p.b.row), j)
-        with code.loop("0", share) as k:
-            place = code.add(start, code.times(k, p.b.row))
-            for at in range(0, 2 * self.width, ALIGN // self.size):
-                code.prefetch(self._at("%b", code.add(place, str(at))))
 
     def _call_block(self, i: str, rows: int, first: str, deep: int, j: str, columns: int) -> None:
         """Call the function of a few rows; their sums are added to those of earlier panels, or to the third array."""
