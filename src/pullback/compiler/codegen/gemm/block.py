@@ -11,7 +11,6 @@ from pullback.compiler.ir.products import Product
 from pullback.compiler.target import Target
 
 EVEN_ROWS = 12  # rows from which on a block has an even number: half of it is then a block for the rows left over
-NEAR_ROWS = 3  # rows that are read at one address and multiples of the stride that x86 adds in a load
 
 
 def count_rows(m: int, most: int) -> int:
@@ -99,8 +98,7 @@ class Block:
         code, p, many = self.code, self.p, range(len(self.counts))
         fma = multiply_add(self.target, self.size, self.width)
         code.declared.add(f"declare {self.vector} @{fma}({', '.join([self.vector] * 3)})")
-        groups = range(NEAR_ROWS, self.rows, NEAR_ROWS) if p.a.row != 1 else ()
-        further = {r: code.op(f"mul nsw i64 %a.row, {r}") for r in groups}
+        apart = [str(r) if p.a.row == 1 else code.multiply("%a.row", r) for r in range(self.rows)]
         code.jump("along")
         code.begin("along")
         code.line("%k = phi i64 [0, %entry], [%k.next, %along]")
@@ -112,7 +110,7 @@ class Block:
         right = [self._read(self._at("%right", str(v * self.width)), self.counts[v]) for v in many]
         zeros = f"<{self.width} x i32> zeroinitializer"
         for r in range(self.rows):
-            one = code.op(f"load {self.type}, ptr {self._find_row(r, further)}, align {self.size}")
+            one = code.op(f"load {self.type}, ptr {self._at('%left', apart[r])}, align {self.size}")
             lane = code.op(f"insertelement {self.vector} poison, {self.type} {one}, i64 0")
             left = code.op(f"shufflevector {self.vector} {lane}, {self.vector} poison, {zeros}")
             for v in many:
@@ -124,16 +122,6 @@ class Block:
         code.branch(code.op("icmp slt i64 %k.next, %deep"), "along", "summed")
         code.begin("summed")
         return [f"%next{r}.{v}" for r in range(self.rows) for v in many]
-
-    def _find_row(self, r: int, further: dict[int, str]) -> str:
-        """Return the address of the element of row ``r`` of the left matrix."""
-        if self.p.a.row == 1:
-            return self._at("%left", str(r))
-        group = r // NEAR_ROWS * NEAR_ROWS
-        if r == group:
-            self.near = self._at("%left", further[group]) if group else "%left"
-            return self.near
-        return self._at(self.near, "%a.row" if r == group + 1 else self.code.op("shl nsw i64 %a.row, 1"))
 
     def _read(self, pointer: str, count: int) -> str:
         mask = first_lanes(count, self.width) if self.is_masked else None
