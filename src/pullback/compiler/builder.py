@@ -79,9 +79,6 @@ class Code:
         self.rare: list[Value] | None = None  # inside ``collect_rare``: the lanes that need a slow path
         self.flags_rare = False  # whether a flag is set where a lane needs a slow path, instead of taking it
         self.existing: str | None = None  # the mask of the lanes whose rows exist; None if all do
-        self.sums: dict[str, tuple[str, str]] = {}  # the two terms of each sum of indices
-        self.multiples: dict[str, dict[int | str, str]] = {}  # by index of an open loop: its multiples by factor
-        self.splits: dict[str, tuple[str, str, int]] = {}  # by quotient: the index divided, the remainder, the divisor
         self.shared: dict[Any, Any] = {}  # values that later lines of the same basic block may use again
 
     @property
@@ -166,25 +163,14 @@ class Code:
         before, top, last, after = (self.block(b) for b in ("before", "loop", "next", "after"))
         self.jump(before)
         self.begin(before)
-        first = len(self.lines)
         self.jump(top)
         self.begin(top)
         i, following = f"%{self.fresh('i')}", f"%{self.fresh('i')}"
         self.line(f"{i} = phi i64 [{start}, %{before}], [{following}, %{last}]")
-        multiples: dict[int | str, str] = {}
-        self.multiples[i] = multiples
         yield i
-        del self.multiples[i]
         self.jump(last)
         self.begin(last)
         self.line(f"{following} = add nuw nsw i64 {i}, {step}")
-        starts, phis = [], []
-        for n, name in multiples.items():
-            begin, further = f"%{self.fresh('i')}", f"%{self.fresh('i')}"
-            starts.append(f"{begin} = mul nsw i64 {start}, {n}")
-            phis.append(f"{name} = phi i64 [{begin}, %{before}], [{further}, %{last}]")
-            self.line(f"{further} = add nsw i64 {name}, {step * n}")
-        self.lines[first : first + 3] = [*starts, *self.lines[first : first + 3], *phis]
         self.branch(self.op(f"icmp slt i64 {following}, {stop}"), top, after)
         self.begin(after)
 
@@ -240,24 +226,10 @@ class Code:
         """Add two indices; adding 0 emits nothing."""
         if a == "0" or b == "0":
             return b if a == "0" else a
-        total = self.op(f"add nsw i64 {a}, {b}")
-        self.sums[total] = a, b
-        return total
+        return self.op(f"add nsw i64 {a}, {b}")
 
     def times(self, a: str, n: int) -> str:
-        """Multiply an index; for that of a loop, another induction variable counts the multiple."""
-        if n & (n - 1) and a in self.multiples:  # by a power of two a shift is as quick
-            return self.multiples[a].setdefault(n, f"%{self.fresh('i')}")
-        if n & (n - 1) and any(x in self.multiples for x in self.sums.get(a, ())):
-            x, y = self.sums[a]
-            return self.add(self.times(x, n), self.times(y, n))
-        return self.multiply(a, n)
-
-    def count_by(self, n: str, i: str) -> str:
-        """Multiply the index of a loop, whose step is 1, by a value that is known before the loop."""
-        return self.multiples[i].setdefault(n, f"%{self.fresh('i')}")
-
-    def multiply(self, a: str, n: int) -> str:
+        """Multiply an index; by 0 or 1 emits nothing."""
         return "0" if not n or a == "0" else a if n == 1 else self.op(f"mul nsw i64 {a}, {n}")
 
 

@@ -113,10 +113,6 @@ class CallList(Code):
         self._close_text()
         self.parts.append(made)
 
-    def times(self, a: str, n: int) -> str:
-        """Multiply an index by an instruction: ``Code.times`` changes lines before the loop, which are closed here."""
-        return self.multiply(a, n)
-
     def pointer(self, at: Operand) -> str:
         """Return the name of a pointer operand; an address is computed here."""
         if isinstance(at, Constant):

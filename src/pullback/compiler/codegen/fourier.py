@@ -143,8 +143,8 @@ class CopyWriter:
     def _write_lanes(self, name: str) -> Helpers:
         code, factor = self.code, self._splat_factor()
         with code.loop("0", "%count") as k:
-            v = self._read(self.many, self._at("%from", code.count_by("%apart", k)))
-            self._write(v * factor, self._at("%to", code.count_by("%step", k)))
+            v = self._read(self.many, self._at("%from", code.op(f"mul i64 {k}, %apart")))
+            self._write(v * factor, self._at("%to", code.op(f"mul i64 {k}, %step")))
         return self._make(name, f"{LANES}, {self.one} %factor")
 
     def _write_load(self, name: str) -> Helpers:

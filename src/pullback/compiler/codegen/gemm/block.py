@@ -98,7 +98,7 @@ class Block:
         code, p, many = self.code, self.p, range(len(self.counts))
         fma = multiply_add(self.target, self.size, self.width)
         code.declared.add(f"declare {self.vector} @{fma}({', '.join([self.vector] * 3)})")
-        apart = [str(r) if p.a.row == 1 else code.multiply("%a.row", r) for r in range(self.rows)]
+        apart = [str(r) if p.a.row == 1 else code.times("%a.row", r) for r in range(self.rows)]
         code.jump("along")
         code.begin("along")
         code.line("%k = phi i64 [0, %entry], [%k.next, %along]")
