@@ -228,6 +228,14 @@ class Code:
             return b if a == "0" else a
         return self.op(f"add nsw i64 {a}, {b}")
 
+    def minimum(self, a: int | str, b: int | str) -> str:
+        """Return the smaller of two indices."""
+        return self.call("llvm.smin.i64", "i64", [("i64", str(a)), ("i64", str(b))])
+
+    def maximum(self, a: int | str, b: int | str) -> str:
+        """Return the larger of two indices."""
+        return self.call("llvm.smax.i64", "i64", [("i64", str(a)), ("i64", str(b))])
+
     def times(self, a: str, n: int) -> str:
         """Multiply an index; by 0 or 1 emits nothing."""
         return "0" if not n or a == "0" else a if n == 1 else self.op(f"mul nsw i64 {a}, {n}")

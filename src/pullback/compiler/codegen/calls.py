@@ -55,11 +55,10 @@ def call_kernel(module: ModuleBuilder, code: CallList, step: Step) -> None:
 
 def _call_parts(code: CallList, work: Work, name: str, given: list[Operand]) -> None:
     """Call a kernel for one part after the other."""
-    code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
     *arrays, partial, scratch = (Local("ptr", code.pointer(x)) for x in given)
     with code.loop("0", work.parts) as p:
         lo = code.times(p, work.part)
-        hi = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(lo, str(work.part))}, i64 {work.rows})")
+        hi = code.minimum(code.add(lo, str(work.part)), work.rows)
         own = code.op(f"getelementptr i8, ptr {partial.name}, i64 {code.times(p, work.partial)}")
         code.call_void(name, [*arrays, Local("i64", lo), Local("i64", hi), Local("ptr", own), scratch])
 

@@ -177,7 +177,7 @@ class CopyWriter:
         """Return the addresses of the lanes' rows; lanes beyond the last row have the address of the last one."""
         code = self.code
         numbers = [code.add("%first", str(i)) for i in range(self.width)]
-        rows = [code.call("llvm.smin.i64", "i64", [("i64", row), ("i64", "%last")]) for row in numbers]
+        rows = [code.minimum(row, "%last") for row in numbers]
         return [self._at("%rows", code.op(f"mul i64 {row}, %length")) for row in rows]
 
     def _list_steps(self) -> list[str]:
@@ -199,7 +199,7 @@ class CopyWriter:
         blocks, most = code.op(f"udiv i64 {over}, {self.block}"), code.op(f"sub i64 %count, {self.block}")
         with code.loop("0", blocks) as t:
             at = code.times(t, self.block)
-            yield code.call("llvm.smin.i64", "i64", [("i64", at), ("i64", most)])
+            yield code.minimum(at, most)
 
     def _splat_factor(self) -> Value:
         return Value(self.code, splat(self.code, "%factor", self.one, self.width), self.dtype, self.width)
@@ -287,11 +287,8 @@ class FourierKernel:
         if plan.is_contiguous:
             blocks = -(-plan.inner // width)
             o, b = code.op(f"udiv i64 {u}, {blocks}"), code.op(f"urem i64 {u}, {blocks}")
-            return [o, self._least(code.times(b, width), plan.inner - width)]
+            return [o, self.code.minimum(code.times(b, width), plan.inner - width)]
         return [code.times(u, width)]
-
-    def _least(self, a: str, most: int) -> str:
-        return self.code.call("llvm.smin.i64", "i64", [("i64", a), ("i64", str(most))])
 
     def _find_starts(self, rows: list[str], base: str, length: int) -> list[str]:
         """Return the addresses of the first elements of transforms, in an array of this length along the axis."""
@@ -301,7 +298,7 @@ class FourierKernel:
             return [self._at(base, code.add(code.times(o, length * inner), i))]
         places = []
         last = self.plan.outer * inner - 1  # lanes beyond the last transform compute that one again
-        for row in [self._least(code.add(rows[0], str(i)), last) for i in range(self.width)]:
+        for row in [self.code.minimum(code.add(rows[0], str(i)), last) for i in range(self.width)]:
             if inner == 1:
                 places.append(code.times(row, length))
             else:

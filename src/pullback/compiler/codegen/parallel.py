@@ -19,11 +19,10 @@ def emit_task(name: str, work: Work, arrays: int) -> Code:
     a piece of its own.
     """
     code = Code()
-    code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
     places = [code.op(f"getelementptr ptr, ptr %context, i64 {i}") for i in range(arrays + 2)]
     *given, partials, scratches = [code.op(f"load ptr, ptr {place}") for place in places]
     lo = code.times("%part", work.part)
-    hi = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(lo, str(work.part))}, i64 {work.rows})")
+    hi = code.minimum(code.add(lo, str(work.part)), work.rows)
     partial = code.op(f"getelementptr i8, ptr {partials}, i64 {code.times('%part', work.partial)}")
     scratch = code.op(f"getelementptr i8, ptr {scratches}, i64 {code.times('%worker', round_up(work.scratch))}")
     args = "".join(f"ptr {p}, " for p in given)

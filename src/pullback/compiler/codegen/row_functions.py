@@ -133,7 +133,7 @@ class LargestWriter:
         def is_smaller_before() -> str:
             j = code.load("i64", at)
             before = code.op(f"sub i64 {j}, 1")
-            clamped = code.call("llvm.smax.i64", "i64", [("i64", before), ("i64", "0")])
+            clamped = code.maximum(before, 0)
             smaller = code.op(f"icmp slt i64 {code.load('i64', self.keys, clamped)}, {key}")
             return code.op(f"select i1 {code.op(f'icmp sgt i64 {j}, 0')}, i1 {smaller}, i1 false")
 

@@ -53,9 +53,6 @@ class AxisKernel:
     def at(self, base: str, place: str, type_: str = "") -> str:
         return self.code.op(f"getelementptr {type_ or self.one}, ptr {base}, i64 {place}")
 
-    def minimum(self, a: str, b: str) -> str:
-        return self.code.call("llvm.smin.i64", "i64", [("i64", a), ("i64", b)])
-
     def value(self, name: str, width: int, dtype: str = "") -> Value:
         return Value(self.code, name, dtype or self.dtype, width)
 
@@ -70,12 +67,12 @@ class AxisKernel:
             return u, "0", str(self.vectors)
         o, b = code.op(f"udiv i64 {u}, {many}"), code.op(f"urem i64 {u}, {many}")
         first = code.times(b, self.columns)
-        return o, first, self.minimum(code.add(first, str(self.columns)), str(self.vectors))
+        return o, first, self.code.minimum(code.add(first, str(self.columns)), str(self.vectors))
 
     def column(self, v: str) -> str:
         """Return the inner index at which a vector begins; the last one may overlap the one before."""
         begin = self.code.times(v, self.width)
-        return begin if self.inner % self.width == 0 else self.minimum(begin, str(self.inner - self.width))
+        return begin if self.inner % self.width == 0 else self.code.minimum(begin, str(self.inner - self.width))
 
 
 class Scan(AxisKernel):
@@ -91,7 +88,7 @@ class Scan(AxisKernel):
             code = self.code
             first = code.times(u, self.rows)
             if self.outer % self.rows:  # the last group of rows overlaps the one before
-                first = self.minimum(first, str(self.outer - self.rows))
+                first = self.code.minimum(first, str(self.outer - self.rows))
             if self.by_vectors:
                 self._emit_row(code.times(first, self.length))
             else:
@@ -340,7 +337,7 @@ class Search(AxisKernel):
     def _emit_short_rows(self, u: str) -> None:
         """Emit the search along several short rows, one in each lane."""
         code, width = self.code, self.width
-        first = self.minimum(code.times(u, width), str(self.outer - width))
+        first = self.code.minimum(code.times(u, width), str(self.outer - width))
         base = self.at("%a0", code.times(first, self.length))
         steps = ", ".join(f"i64 {k * self.length}" for k in range(width))
 

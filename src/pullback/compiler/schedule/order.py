@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from pullback.compiler.ir.graph import Node
 
 
-def _never(z: Node, x: Node) -> bool:
+def never(z: Node, x: Node) -> bool:
+    """Return False: no value may be written over one that the step reads."""
     return False
 
 
@@ -22,7 +23,7 @@ class Step(NamedTuple):
     read: tuple[Node, ...]
     fixed: bool = False  # whether it must keep its place in the order
     scratch: tuple[tuple[str, int], ...] = ()  # names and bytes of memory that it needs
-    may_overwrite: Callable[[Node, Node], bool] = _never  # whether a value may be written over one that it reads
+    may_overwrite: Callable[[Node, Node], bool] = never  # whether a value may be written over one that it reads
 
     @property
     def number(self) -> int:

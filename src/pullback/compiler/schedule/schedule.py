@@ -17,7 +17,7 @@ from pullback.compiler.schedule.in_place import InPlace
 from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.schedule.matrices import MatricesPlan, may_overwrite_right_sides, plan_matrices
 from pullback.compiler.schedule.memory import Memory, plan_memory
-from pullback.compiler.schedule.order import Step, order_steps
+from pullback.compiler.schedule.order import Step, never, order_steps
 from pullback.compiler.schedule.products import ProductSchedule, schedule_product
 from pullback.compiler.schedule.rows import RowsPlan, plan_rows
 from pullback.compiler.schedule.scans import ScanPlan, SearchPlan, plan_scan
@@ -79,7 +79,7 @@ class StepPlanner:
         plan = PLANS[step.kind](step, self.target, self.options) if step.kind in PLANS else None
         scratch = SCRATCH[step.kind](plan) if step.kind in SCRATCH else {}
         read = tuple(find_memory(step, a) for a in step.args)
-        may_overwrite: Callable[[Node, Node], bool] = _never
+        may_overwrite: Callable[[Node, Node], bool] = never
         if step.kind in (PRODUCT, SCATTER) and len(read) > 2:
             may_overwrite = partial(_may_accumulate, read)
         elif step.kind is MATRICES:
@@ -92,7 +92,7 @@ class StepPlanner:
         results = tuple(s for s in self.fused.steps if isinstance(s, Node) and s.kind is RESULT and s.args[0] is n)
         own = sum(round_up(o.nbytes) for body in n.data.bodies for o in body.outputs)
         read = tuple(find_memory(n, a) for a in n.args)
-        return _make_step(n, plans, results, read, {"scratch": count_body_bytes(plans) + 2 * own}, _never)
+        return _make_step(n, plans, results, read, {"scratch": count_body_bytes(plans) + 2 * own}, never)
 
     def _plan_body(self, graph: Graph) -> BodyPlan:
         options = self.options._replace(guarded=False)
@@ -111,10 +111,6 @@ class StepPlanner:
         scratch = {"partial": 0 if is_on_stack else left, "scratch": round_up(work.scratch) * workers}
         plan = KernelPlan(loops, work, workers, time, is_on_stack)
         return _make_step(k, plan, stored, read, scratch, partial(self.overwrites.allow, loops))
-
-
-def _never(z: Node, x: Node) -> bool:
-    return False
 
 
 def _make_step(

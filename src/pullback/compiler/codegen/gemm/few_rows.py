@@ -47,7 +47,7 @@ class FewRows:
     def _turn_result(self) -> None:
         """Emit the transposed copy of the sums to the result."""
         p, code, type_ = self.p, self.code, self.type
-        end = code.op(f"call i64 @llvm.smin.i64(i64 {code.times('%hi', self.columns)}, i64 {p.n})")
+        end = code.minimum(code.times("%hi", self.columns), p.n)
         with code.loop(code.times("%lo", self.columns), end) as j:
             for i in range(p.m):
                 place = code.add(code.times(j, p.m), str(i))
@@ -59,8 +59,7 @@ class FewRows:
     def _multiply_slice(self, first: str, deep: int) -> None:
         """Emit the product with some rows of the right matrix, from ``first`` on."""
         code, whole = self.code, self.p.n // self.columns
-        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-        stop = code.op(f"call i64 @llvm.smin.i64(i64 %hi, i64 {whole})")
+        stop = code.minimum("%hi", whole)
         if whole:
             with code.when(code.op(f"icmp slt i64 %lo, {stop}")), code.loop("%lo", stop) as group:
                 self._multiply_columns(first, deep, code.times(group, self.columns), self.columns)

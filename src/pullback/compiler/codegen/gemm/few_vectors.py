@@ -45,8 +45,7 @@ class FewVectors:
         code, plan = self.code, self.plan
         starts = self._copy_vectors(first, deep)
         whole = plan.large_rows // plan.rows
-        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-        stop = code.op(f"call i64 @llvm.smin.i64(i64 %hi, i64 {whole})")
+        stop = code.minimum("%hi", whole)
         with code.when(code.op(f"icmp slt i64 %lo, {stop}")), code.loop("%lo", stop) as group:
             self._multiply_rows(code.times(group, plan.rows), plan.rows, first, deep, starts)
         if left := plan.large_rows - whole * plan.rows:

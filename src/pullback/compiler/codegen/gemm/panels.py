@@ -56,8 +56,7 @@ class BlockedProduct:
         p, code, wide = self.p, self.code, 2 * self.width
         whole = p.n // wide
         if whole:
-            stop = code.op(f"call i64 @llvm.smin.i64(i64 %hi, i64 {whole})")
-            code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+            stop = code.minimum("%hi", whole)
             some, done = code.block("some"), code.block("done")
             code.branch(code.op(f"icmp slt i64 %lo, {stop}"), some, done)
             code.begin(some)

@@ -89,8 +89,7 @@ class KernelWriter:
         """Emit each pass along the rows of a block, one after the other, then the values that are computed per row."""
         code, plan = self.code, self.plan
         self.rows.begin_block(row)
-        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-        count = code.op(f"call i64 @llvm.smin.i64(i64 {plan.block}, i64 {code.op(f'sub i64 %hi, {row}')})")
+        count = code.minimum(plan.block, code.op(f"sub i64 %hi, {row}"))
         for number in range(plan.passes):
             if not plan.results[number]:
                 continue
@@ -112,7 +111,7 @@ class KernelWriter:
         with code.loop("0", count, plan.rows_at_once) as first:
             states = []
             for r in range(plan.rows_at_once):
-                lane = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(first, str(r))}, i64 {code.add(count, '-1')})")
+                lane = code.minimum(code.add(first, str(r)), code.add(count, "-1"))
                 self.rows.begin_row_of_block(split_index(code, code.add(row, lane), rows))
                 hoisted = self._hoist(0, axis, plan.width)
                 states.append((lane, self.access.places, reductions.allocate(n), hoisted))
@@ -200,9 +199,7 @@ class KernelWriter:
     def _within(self, first: int, stop: int) -> Iterator[tuple[str, str]]:
         """Emit the ``with`` block under the condition that this part has some of these vectors; it gets their range."""
         code = self.code
-        code.declared |= {f"declare i64 @llvm.{name}.i64(i64, i64)" for name in ("smin", "smax")}
-        begin = code.op(f"call i64 @llvm.smax.i64(i64 %lo, i64 {first})")
-        end = code.op(f"call i64 @llvm.smin.i64(i64 %hi, i64 {stop})")
+        begin, end = code.maximum("%lo", first), code.minimum("%hi", stop)
         some, done = code.block("some"), code.block("done")
         code.branch(code.op(f"icmp slt i64 {begin}, {end}"), some, done)
         code.begin(some)
@@ -213,9 +210,8 @@ class KernelWriter:
     def _emit_columns(self, rows: list[Axis], inner: Axis) -> None:
         """Emit the only pass for some rows at a time: for each vector of columns, a loop over these rows."""
         code = self.code
-        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
         with code.loop("%lo", "%hi", ROWS_IN_REGISTERS) as first:
-            stop = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(first, str(ROWS_IN_REGISTERS))}, i64 %hi)")
+            stop = code.minimum(code.add(first, str(ROWS_IN_REGISTERS)), "%hi")
             self._emit_vectors(inner, lambda lanes: self._emit_columns_of_rows(first, stop, rows, lanes))
 
     def _emit_columns_of_rows(self, first: str, stop: str, rows: list[Axis], lanes: Lanes) -> None:
@@ -233,13 +229,12 @@ class KernelWriter:
         The last vector of the rows, if it overlaps the one before, is a block of its own.
         """
         code, plan, axis = self.code, self.plan, inner.members[-1]
-        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
         (segment,), (*outer, over) = plan.segments, rows
         width, stop, last = self._cut(segment)
         with code.loop("%lo", "%hi") as number:
             before = code.op(f"udiv i64 {number}, {plan.groups}")
             first = code.times(code.op(f"sub i64 {number}, {code.times(before, plan.groups)}"), plan.tile_rows)
-            end = self._at_most(code.add(first, str(plan.tile_rows)), over.length)
+            end = code.minimum(code.add(first, str(plan.tile_rows)), over.length)
             places = split_index(code, before, outer) if outer else {}
 
             def emit_block(start: str, columns: str, emit: Callable[[], None]) -> None:
@@ -254,9 +249,9 @@ class KernelWriter:
                     emit()
 
             with code.loop(segment.start, stop, plan.tile_columns) as column:
-                further = self._at_most(code.add(column, str(plan.tile_columns)), stop)
-                start = self._at_most(column, inner.length - width)
-                columns = code.op(f"sub i64 {self._at_most(further, inner.length)}, {start}")
+                further = code.minimum(code.add(column, str(plan.tile_columns)), stop)
+                start = code.minimum(column, inner.length - width)
+                columns = code.op(f"sub i64 {code.minimum(further, inner.length)}, {start}")
 
                 def emit_vectors() -> None:
                     hoisted = self._hoist(0, axis, width)
@@ -271,9 +266,6 @@ class KernelWriter:
                     str(lanes.width),
                     lambda: self._emit_vector(0, self._hoist(0, axis, lanes.width), lanes),
                 )
-
-    def _at_most(self, index: str, bound: int) -> str:
-        return self.code.op(f"call i64 @llvm.smin.i64(i64 {index}, i64 {bound})")
 
     def _read_tile(self, use: Use, axis: int, rows: tuple[str, str, int], columns: tuple[str, str, int]) -> None:
         """Emit the call that reads the tile of a use.
@@ -363,8 +355,7 @@ class KernelWriter:
             return Lanes(start, width, axis, segment=segment, kept=code.add(start, moved))
         _, stop, last, _ = self.plan.cut(segment)
         assert last is not None
-        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-        index = code.op(f"call i64 @llvm.smin.i64(i64 {start}, i64 {last.start})")
+        index = code.minimum(start, last.start)
         is_last = code.op(f"icmp eq i64 {start}, {stop}")
         reduced = self.reductions.select_mask(is_last, segment.stop - stop, width)
         return Lanes(index, width, axis, segment=segment, kept=code.add(start, moved), reduced=reduced)

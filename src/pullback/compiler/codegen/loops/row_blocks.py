@@ -93,8 +93,7 @@ class RowValues:
         *outer, last = rows
         before = code.op(f"udiv i64 {number}, {plan.groups}")
         due = code.times(code.op(f"sub i64 {number}, {code.times(before, plan.groups)}"), plan.block)
-        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-        first = code.op(f"call i64 @llvm.smin.i64(i64 {due}, i64 {last.length - plan.block})")
+        first = code.minimum(due, last.length - plan.block)
         self.row = code.add(code.times(before, last.length), first)
         self.values, self.block_values, self.mask = {}, {}, None
         self.access.places = {**(split_index(code, before, outer) if outer else {}), last.members[-1]: first}

@@ -61,11 +61,10 @@ class Tile:
         name, side, inner = f"block_in_{self.memory}_{self.height}_{pitch}", self.height, self.code
         if name in code.helpers:
             return name
-        inner.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
         with inner.loop("0", "%columns", side) as j:
-            column = inner.op(f"call i64 @llvm.smin.i64(i64 {j}, i64 %last_column)")
+            column = inner.minimum(j, "%last_column")
             with inner.loop("0", "%rows", side) as i:
-                row = inner.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 %last_row)")
+                row = inner.minimum(i, "%last_row")
                 read = []
                 for k in range(side):
                     at = inner.op(f"mul i64 {inner.add(column, str(k))}, %stride")
@@ -117,10 +116,9 @@ class Tile:
         if self.length <= SHORT_ROW:
             yield "0", self.length, 1 << (self.length - 1).bit_length()
             return
-        code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
         last = code.op(f"sub i64 %length, {SHORT_ROW}")
         with code.loop("0", "%length", SHORT_ROW) as i:
-            yield code.op(f"call i64 @llvm.smin.i64(i64 {i}, i64 {last})"), SHORT_ROW, SHORT_ROW
+            yield code.minimum(i, last), SHORT_ROW, SHORT_ROW
 
     def _copy_elements(self, to: str, of: str) -> None:
         """Copy a tile element by element, for small elements and strided rows."""

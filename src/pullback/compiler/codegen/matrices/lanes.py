@@ -59,7 +59,7 @@ class LaneWriter:
         each = shape[-2] * shape[-1]
         first = code.times(u, self.width)
         # Lanes beyond the last matrix compute that one again.
-        numbers = [self._least(code.add(first, str(i)), plan.matrices - 1) for i in range(self.width)]
+        numbers = [self.code.minimum(code.add(first, str(i)), plan.matrices - 1) for i in range(self.width)]
         matrices = [code.at(self.one, "%a0", find_matrix_offset(code, plan, k)) for k in numbers]
         results = [code.at(self.one, "%z", code.times(k, each)) for k in numbers]
         self._load(matrices, 0, n * n)
@@ -208,9 +208,6 @@ class LaneWriter:
                     code.store(self.one, x, row, k)
 
     # ---- vectors
-
-    def _least(self, a: str, most: int) -> str:
-        return self.code.call("llvm.smin.i64", "i64", [("i64", a), ("i64", str(most))])
 
     def _number(self, x: float) -> Value:
         return constant(self.code, x, self.dtype, self.width)

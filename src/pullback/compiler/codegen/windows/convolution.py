@@ -178,8 +178,7 @@ class ConvolutionWriter(WindowKernel):
                 i = loops.enter_context(code.loop("0", count))
                 slot, start = code.add(slot, i), code.times(i, tile)
                 if length % tile:
-                    code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-                    start = code.op(f"call i64 @llvm.smin.i64(i64 {start}, i64 {length - tile})")
+                    start = code.minimum(start, length - tile)
                 place, row = code.add(place, code.times(start, step)), code.add(row, code.times(start, rows))
             yield place, row, slot
 

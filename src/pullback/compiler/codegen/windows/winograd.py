@@ -205,8 +205,7 @@ class WinogradWriter(WindowKernel):
         """Return where something begins that must not reach beyond the end."""
         if not needed:
             return start
-        self.code.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-        return self.code.op(f"call i64 @llvm.smin.i64(i64 {start}, i64 {last})")
+        return self.code.minimum(start, last)
 
     def _value(self, name: str) -> Value:
         return Value(self.code, name, self.plan.dtype, self.plan.width)
