@@ -17,7 +17,7 @@ from pullback.core.suggestions import did_you_mean
 from pullback.errors import ArgumentError, ShapeError
 from pullback.names.answers import install_answers
 from pullback.ops import random
-from pullback.train.arguments import find_function
+from pullback.train.arguments import describe_arguments, find_function
 from pullback.train.io.structure import Configurable
 from pullback.typing import DType, Shape
 
@@ -116,7 +116,6 @@ class RandomNormal(Initializer):
 
     mean: the mean.
     stddev: the standard deviation.
-    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.initializers.random_normal(stddev=0.1, seed=1)([2])
     array([-0.11290556, -0.00840177], dtype=float32)
@@ -136,7 +135,6 @@ class TruncatedNormal(Initializer):
 
     mean: the mean.
     stddev: the standard deviation.
-    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> bool(np.all(np.abs(pb.initializers.truncated_normal(stddev=0.5)([100])) <= 1.0))
     True
@@ -156,7 +154,6 @@ class RandomUniform(Initializer):
 
     minval: the least number.
     maxval: the end of the range.
-    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> bool(np.all(np.abs(pb.initializers.random_uniform(-1.0, 1.0)([100])) <= 1.0))
     True
@@ -175,7 +172,6 @@ class Orthogonal(Initializer):
     """A matrix with orthogonal columns (or rows) of length ``gain``.
 
     gain: what the matrix is multiplied by.
-    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> q = pb.initializers.orthogonal(seed=1)([3, 2])
     >>> (q.T @ q).round(5) + 0.0
@@ -203,7 +199,6 @@ class VarianceScaling(Initializer):
     scale: what the variance is multiplied by.
     mode: ``"fan_in"``, ``"fan_out"`` or ``"fan_avg"``.
     distribution: ``"normal"``, which is ``"truncated_normal"``, ``"untruncated_normal"`` or ``"uniform"``.
-    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.initializers.variance_scaling(2.0, "fan_in", "normal")
     VarianceScaling(scale=2.0, mode='fan_in', distribution='normal', seed=None)
@@ -251,8 +246,6 @@ def _compute_fans(shape: Shape) -> tuple[float, float, float]:
 def glorot_uniform(seed: Seed = None) -> VarianceScaling:
     """Return uniform numbers that keep the variance forward and backward: for ``tanh``, ``sigmoid``, ``softmax``.
 
-    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
-
     >>> float(np.abs(pb.initializers.glorot_uniform()([3, 3])).max()) <= 1.0
     True
     """
@@ -261,8 +254,6 @@ def glorot_uniform(seed: Seed = None) -> VarianceScaling:
 
 def glorot_normal(seed: Seed = None) -> VarianceScaling:
     """Return normal numbers that keep the variance forward and backward.
-
-    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.initializers.glorot_normal()([3, 3]).shape
     (3, 3)
@@ -273,8 +264,6 @@ def glorot_normal(seed: Seed = None) -> VarianceScaling:
 def he_uniform(seed: Seed = None) -> VarianceScaling:
     """Return uniform numbers that keep the variance through ``relu``.
 
-    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
-
     >>> pb.initializers.he_uniform()([3, 3]).shape
     (3, 3)
     """
@@ -283,8 +272,6 @@ def he_uniform(seed: Seed = None) -> VarianceScaling:
 
 def he_normal(seed: Seed = None) -> VarianceScaling:
     """Return normal numbers that keep the variance through ``relu``.
-
-    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.initializers.he_normal()([3, 3]).shape
     (3, 3)
@@ -295,8 +282,6 @@ def he_normal(seed: Seed = None) -> VarianceScaling:
 def lecun_uniform(seed: Seed = None) -> VarianceScaling:
     """Return uniform numbers that keep the variance forward: for ``selu``.
 
-    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
-
     >>> pb.initializers.lecun_uniform()([3, 3]).shape
     (3, 3)
     """
@@ -305,8 +290,6 @@ def lecun_uniform(seed: Seed = None) -> VarianceScaling:
 
 def lecun_normal(seed: Seed = None) -> VarianceScaling:
     """Return normal numbers that keep the variance forward: for ``selu``.
-
-    seed: a number that makes the draw repeatable; without it, that of ``pb.random.seed``.
 
     >>> pb.initializers.lecun_normal()([3, 3]).shape
     (3, 3)
@@ -338,4 +321,8 @@ def initializer(given: InitializerLike, what: str = "initializer") -> Callable[[
     return made
 
 
+describe_arguments(
+    [globals()[name] for name in __all__],
+    {"seed": "a number that makes the draw repeatable; without it, that of ``pb.random.seed``."},
+)
 install_answers("pb.initializers")

@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core.convert import as_number
 from pullback.errors import ArgumentError
-from pullback.train.arguments import accept_names
+from pullback.train.arguments import accept_names, describe_arguments
 from pullback.train.optim.schedules import LearningRate, Number
 from pullback.train.optim.step import Common, Optimizer, Options
 from pullback.typing import Array, Shape
@@ -38,12 +38,6 @@ def sgd(
     learning_rate: LearningRate = 0.01, momentum: float = 0.0, nesterov: bool = False, **options: Unpack[Options]
 ) -> Optimizer:
     """Return gradient descent: ``x - learning_rate * g``; with ``momentum``, by a decaying sum of these steps.
-
-    learning_rate: the learning rate: a number or a schedule.
-    momentum: the fraction of the previous step that is added.
-    nesterov: whether Nesterov momentum is used.
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
-        ``use_ema``, ...
 
     >>> w = pb.variable(4.0)
     >>> pb.train.sgd(0.25).minimize(lambda: w * w)
@@ -72,12 +66,6 @@ def momentum(
     learning_rate: LearningRate, momentum: float, use_nesterov: bool = False, **options: Unpack[Options]
 ) -> Optimizer:
     """Return gradient descent with momentum: along an exponentially decaying sum of the gradients.
-
-    learning_rate: the learning rate: a number or a schedule.
-    momentum: the fraction of the previous step that is added.
-    use_nesterov: whether Nesterov momentum is used.
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
-        ``use_ema``, ...
 
     >>> w = pb.variable(4.0)
     >>> optimizer = pb.train.momentum(0.25, 0.5)
@@ -108,11 +96,7 @@ def adagrad(
 ) -> Optimizer:
     """Return Adagrad: steps divided by the root of the sum of all squared gradients.
 
-    learning_rate: the learning rate: a number or a schedule.
-    initial_accumulator_value: the initial value of the sums of squares.
     epsilon: what is added to the sums; 1e-7 unless given.
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
-        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adagrad(0.5).minimize(lambda: (w * w).sum())
@@ -140,11 +124,7 @@ def adadelta(
 ) -> Optimizer:
     """Return Adadelta (Zeiler): steps scaled by the root mean square of recent steps over that of recent gradients.
 
-    learning_rate: the learning rate: a number or a schedule.
     rho: the decay rate of the averages.
-    epsilon: a small number that is added to the denominator.
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
-        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adadelta(1000.0).minimize(lambda: (w * w).sum())
@@ -173,14 +153,6 @@ def adam(
 ) -> Optimizer:
     """Return Adam: the moving average of the gradients over the root of that of their squares.
 
-    learning_rate: the learning rate: a number or a schedule.
-    beta1: the decay rate of the average of gradients.
-    beta2: the decay rate of the average of squared gradients.
-    epsilon: a small number that is added to the denominator.
-    amsgrad: whether the maximum of the averages of squares is used (AMSGrad).
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
-        ``use_ema``, ...
-
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adam(0.5).minimize(lambda: (w * w).sum())
     >>> w.numpy()
@@ -201,14 +173,8 @@ def adamw(
 ) -> Optimizer:
     """Return AdamW: ``adam`` with decoupled weight decay of ``learning_rate * weight_decay``, computed as Keras does.
 
-    learning_rate: the learning rate: a number or a schedule.
-    beta1: the decay rate of the average of gradients.
-    beta2: the decay rate of the average of squared gradients.
     epsilon: what is added to the root of the average of squares, before this is corrected for starting at 0.
     weight_decay: the weight decay, which is multiplied by the learning rate.
-    amsgrad: whether the maximum of the averages of squares is used (AMSGrad).
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
-        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adamw(0.5, weight_decay=0.1).minimize(lambda: (w * w).sum())
@@ -275,13 +241,7 @@ def adamax(
 
     The learning rate is divided by ``1 + decay * step``.
 
-    learning_rate: the learning rate: a number or a schedule.
-    beta1: the decay rate of the average of gradients.
-    beta2: the decay rate of the average of squared gradients.
-    epsilon: a small number that is added to the denominator.
     decay: how quickly the rate becomes smaller.
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
-        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.adamax(0.5).minimize(lambda: (w * w).sum())
@@ -315,13 +275,8 @@ def rmsprop(
 ) -> Optimizer:
     """Return RMSprop: the gradient over the root of the moving average of its squares, or if ``centered`` its variance.
 
-    learning_rate: the learning rate: a number or a schedule.
     decay: the decay rate of the average of squared gradients.
-    momentum: the fraction of the previous step that is added.
-    epsilon: a small number that is added to the denominator.
     centered: whether the mean of the gradients is subtracted.
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
-        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.rmsprop(0.1, decay=0.75).minimize(lambda: (w * w).sum())
@@ -363,12 +318,6 @@ def lion(
 ) -> Optimizer:
     """Return Lion (Chen and others, 2023): steps by the sign of a moving average of the gradients.
 
-    learning_rate: the learning rate: a number or a schedule.
-    beta1: the decay rate of the average of gradients.
-    beta2: the decay rate of the average of squared gradients.
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
-        ``use_ema``, ...
-
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.lion(0.5).minimize(lambda: (w * w).sum())
     >>> w.numpy()
@@ -392,13 +341,6 @@ def nadam(
     **options: Unpack[Options],
 ) -> Optimizer:
     """Return Nadam (Dozat): ``adam`` with Nesterov's momentum, which grows over the first steps.
-
-    learning_rate: the learning rate: a number or a schedule.
-    beta1: the decay rate of the average of gradients.
-    beta2: the decay rate of the average of squared gradients.
-    epsilon: a small number that is added to the denominator.
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
-        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.nadam(0.5).minimize(lambda: (w * w).sum())
@@ -447,15 +389,11 @@ def ftrl(
 ) -> Optimizer:
     """Return FTRL-proximal (McMahan and others, 2013), which sets parameters to zero: for wide linear models.
 
-    learning_rate: the learning rate: a number or a schedule.
     learning_rate_power: the exponent of the sums of squares.
-    initial_accumulator_value: the initial value of the sums of squares.
     l1_regularization_strength: the weight of the absolute values.
     l2_regularization_strength: the weight of the squares.
     l2_shrinkage_regularization_strength: the weight of the squares in the gradient alone.
     beta: what is added to the root of the sums of squares.
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
-        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 0.001])
     >>> pb.train.ftrl(0.5, l1_regularization_strength=0.5).minimize(lambda: (w * w).sum())
@@ -499,13 +437,6 @@ def lamb(
 ) -> Optimizer:
     """Return LAMB (You and others, 2019): ``adam`` with the step of each variable scaled to its norm.
 
-    learning_rate: the learning rate: a number or a schedule.
-    beta1: the decay rate of the average of gradients.
-    beta2: the decay rate of the average of squared gradients.
-    epsilon: a small number that is added to the denominator.
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
-        ``use_ema``, ...
-
     >>> w = pb.variable([3.0, 4.0])
     >>> pb.train.lamb(0.5).minimize(lambda: (w * w).sum())
     >>> w.numpy().round(3)
@@ -541,14 +472,11 @@ def adafactor(
 ) -> Optimizer:
     """Return Adafactor (Shazeer and Stern, 2018): of a matrix it keeps the sums of rows and columns, not all squares.
 
-    learning_rate: the learning rate: a number or a schedule.
     beta_2_decay: how quickly the averages of squares become longer.
     epsilon_1: what is added to squares.
     epsilon_2: the least size of a parameter that a step is measured by.
     clip_threshold: the largest root mean square of a step.
     relative_step: whether steps become shorter by themselves.
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
-        ``use_ema``, ...
 
     >>> w = pb.variable([[3.0, 4.0], [0.0, 1.0]])
     >>> optimizer = pb.train.adafactor(0.5)
@@ -614,7 +542,6 @@ def muon(
 ) -> Optimizer:
     """Return Muon (Jordan and others, 2024): matrices move by their momentum made orthogonal, the rest by AdamW.
 
-    learning_rate: the learning rate: a number or a schedule.
     adam_beta_1: the decay rate of AdamW's average of gradients.
     adam_beta_2: the decay rate of AdamW's average of squared gradients.
     adam_weight_decay: the weight decay of the variables that AdamW updates.
@@ -628,9 +555,7 @@ def muon(
     adam_lr_ratio: what the rate is multiplied by for AdamW.
     momentum: the decay rate of the momentum of matrices.
     ns_steps: how many iterations.
-    nesterov: whether Nesterov momentum is used.
     rms_rate: steps are this times the root of the larger side of the matrix; None leaves them.
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema``, ...
 
     >>> w = pb.variable([[3.0, 1.0], [1.0, 3.0]])
     >>> pb.train.muon(4.0, weight_decay=0.0).minimize(lambda: (w * w).sum())
@@ -706,13 +631,7 @@ def schedule_free_adamw(
 ) -> Optimizer:
     """Return schedule-free AdamW (Defazio and others, 2024): an average of the iterates in place of a schedule.
 
-    learning_rate: the learning rate: a number or a schedule.
-    beta1: the decay rate of the average of gradients.
-    beta2: the decay rate of the average of squared gradients.
-    epsilon: a small number that is added to the denominator.
     warmup_steps: steps over which the rate grows.
-    options: the options of every optimizer: ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``weight_decay``,
-        ``use_ema``, ...
 
     >>> w = pb.variable([1.0, 100.0])
     >>> pb.train.schedule_free_adamw(0.5).minimize(lambda: (w * w).sum())
@@ -783,3 +702,21 @@ def _check_fraction(name: str, argument: str, value: float) -> float:
 
 def _check_epsilon(name: str, value: float | None) -> float:
     return EPSILON if value is None else float(as_number(name, "epsilon", value, 0))
+
+
+describe_arguments(
+    [globals()[name] for name in __all__],
+    {
+        "learning_rate": "the learning rate: a number or a schedule.",
+        "momentum": "the fraction of the previous step that is added.",
+        "nesterov": "whether Nesterov momentum is used.",
+        "use_nesterov": "whether Nesterov momentum is used.",
+        "beta1": "the decay rate of the average of gradients.",
+        "beta2": "the decay rate of the average of squared gradients.",
+        "epsilon": "a small number that is added to the denominator.",
+        "amsgrad": "whether the maximum of the averages of squares is used (AMSGrad).",
+        "initial_accumulator_value": "the initial value of the sums of squares.",
+        "options": "those of every optimizer: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, "
+        "``use_ema``, ...",
+    },
+)

@@ -97,9 +97,6 @@ def _keep_highest(p: Value, k: int) -> Any:
 class TruePositives(ThresholdMetric):
     """The weighted number of positives that were predicted as such; for each threshold if there are several.
 
-    thresholds: the thresholds above which a prediction is positive.
-    dtype: accepted as in Keras; sums are always float64.
-
     >>> count = pb.metrics.TruePositives()
     >>> count.update_state([0, 1, 1, 1], [1, 0, 1, 1])
     >>> count.result()
@@ -119,31 +116,19 @@ class TruePositives(ThresholdMetric):
 
 
 class FalsePositives(TruePositives):
-    """The weighted number of negatives that were predicted as positives.
-
-    thresholds: the thresholds above which a prediction is positive.
-    dtype: accepted as in Keras; sums are always float64.
-    """
+    """The weighted number of negatives that were predicted as positives."""
 
     _which = 1
 
 
 class TrueNegatives(TruePositives):
-    """The weighted number of negatives that were predicted as such.
-
-    thresholds: the thresholds above which a prediction is positive.
-    dtype: accepted as in Keras; sums are always float64.
-    """
+    """The weighted number of negatives that were predicted as such."""
 
     _which = 2
 
 
 class FalseNegatives(TruePositives):
-    """The weighted number of positives that were predicted as negatives.
-
-    thresholds: the thresholds above which a prediction is positive.
-    dtype: accepted as in Keras; sums are always float64.
-    """
+    """The weighted number of positives that were predicted as negatives."""
 
     _which = 3
 
@@ -153,10 +138,7 @@ class Precision(ThresholdMetric):
 
     ``top_k`` counts the k highest classes as predicted; ``class_id`` counts one class only.
 
-    thresholds: the thresholds above which a prediction is positive.
     top_k: only the ``top_k`` highest predictions of a row are positive.
-    class_id: the only class that is counted.
-    dtype: accepted as in Keras; sums are always float64.
 
     >>> precision = pb.metrics.Precision()
     >>> precision.update_state([0, 1, 1, 1], [1, 0, 1, 1])
@@ -175,10 +157,7 @@ class Precision(ThresholdMetric):
 class Recall(ThresholdMetric):
     """True positives over actual positives, over all examples; 0 if there are no actual positives.
 
-    thresholds: the thresholds above which a prediction is positive.
     top_k: only the ``top_k`` highest predictions of a row are positive.
-    class_id: the only class that is counted.
-    dtype: accepted as in Keras; sums are always float64.
 
     >>> recall = pb.metrics.Recall()
     >>> recall.update_state([0, 1, 1, 1], [1, 0, 1, 1])
@@ -209,15 +188,11 @@ class AUC(Metric):
     ``summation_method`` is ``"interpolation"``, ``"minoring"`` or ``"majoring"``; ``multi_label`` averages the areas of
     the labels along the last axis, with ``label_weights``; ``from_logits`` applies the sigmoid first.
 
-    num_thresholds: the number of thresholds from 0 to 1.
     curve: ``"ROC"`` or ``"PR"``.
     summation_method: how the area is computed.
-    dtype: accepted as in Keras; sums are always float64.
-    thresholds: the thresholds above which a prediction is positive.
     multi_label: whether each label has an area of its own.
     num_labels: how many labels there are, if ``multi_label``.
     label_weights: how much each label counts.
-    from_logits: whether predictions are logits, not probabilities.
 
     >>> area = pb.metrics.AUC(num_thresholds=3)
     >>> area.update_state([0, 0, 1, 1], [0, 0.5, 0.3, 0.9])
@@ -323,9 +298,6 @@ class SensitivityAtSpecificity(CurvePoint):
     """The best sensitivity (recall of positives) where the specificity is at least ``specificity``.
 
     specificity: the required specificity.
-    num_thresholds: the number of thresholds from 0 to 1.
-    class_id: the only class that is counted.
-    dtype: accepted as in Keras; sums are always float64.
 
     >>> best = pb.metrics.SensitivityAtSpecificity(0.5)
     >>> best.update_state([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8])
@@ -352,9 +324,6 @@ class SpecificityAtSensitivity(CurvePoint):
     """The best specificity (recall of negatives) where the sensitivity is at least ``sensitivity``.
 
     sensitivity: the required sensitivity.
-    num_thresholds: the number of thresholds from 0 to 1.
-    class_id: the only class that is counted.
-    dtype: accepted as in Keras; sums are always float64.
     """
 
     def __init__(
@@ -376,9 +345,6 @@ class PrecisionAtRecall(CurvePoint):
     """The best precision where the recall is at least ``recall``.
 
     recall: the required recall.
-    num_thresholds: the number of thresholds from 0 to 1.
-    class_id: the only class that is counted.
-    dtype: accepted as in Keras; sums are always float64.
     """
 
     def __init__(
@@ -400,9 +366,6 @@ class RecallAtPrecision(CurvePoint):
     """The best recall where the precision is at least ``precision``.
 
     precision: the required precision.
-    num_thresholds: the number of thresholds from 0 to 1.
-    class_id: the only class that is counted.
-    dtype: accepted as in Keras; sums are always float64.
     """
 
     def __init__(
@@ -431,8 +394,6 @@ class FBetaScore(Metric):
 
     average: how the classes are averaged: None, ``"micro"``, ``"macro"`` or ``"weighted"``.
     beta: how much more recall counts than precision.
-    threshold: the number above which a prediction is positive.
-    dtype: accepted as in Keras; sums are always float64.
 
     >>> score = pb.metrics.FBetaScore(beta=2.0, threshold=0.5)
     >>> score.update_state([[1, 1, 1], [1, 0, 0], [1, 1, 0]], [[0.2, 0.6, 0.7], [0.2, 0.6, 0.6], [0.6, 0.8, 0.0]])
@@ -482,8 +443,6 @@ class F1Score(FBetaScore):
     """The harmonic mean of precision and recall, by class; see ``FBetaScore``.
 
     average: how the classes are averaged: None, ``"micro"``, ``"macro"`` or ``"weighted"``.
-    threshold: the number above which a prediction is positive.
-    dtype: accepted as in Keras; sums are always float64.
 
     >>> score = pb.metrics.F1Score(average="macro")
     >>> score.update_state([[1, 0], [0, 1], [0, 1]], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])

@@ -129,9 +129,6 @@ def _select_class(x: Value, labels: Value) -> Any:
 def mean_squared_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``(y_pred - y_true) ** 2``.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-
     >>> pb.metrics.mean_squared_error(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 3.0]]))
     array([0.5, 2. ])
     """
@@ -141,9 +138,6 @@ def mean_squared_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``abs(y_pred - y_true)``.
-
-    y_true: the true values.
-    y_pred: the predicted values.
 
     >>> pb.metrics.mean_absolute_error(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([[1.0, 2.0], [1.0, 3.0]]))
     array([0.5, 1. ])
@@ -155,9 +149,6 @@ def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``abs(y_true - y_pred) / abs(y_true)``, in percent.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-
     >>> pb.metrics.mean_absolute_percentage_error(np.array([[10.0, 20.0]]), np.array([[11.0, 24.0]]))
     array([15.])
     """
@@ -167,9 +158,6 @@ def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> An
 
 def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``(log(1 + y_pred) - log(1 + y_true)) ** 2``; what is below 0 counts as 0.
-
-    y_true: the true values.
-    y_pred: the predicted values.
 
     >>> pb.metrics.mean_squared_logarithmic_error(np.array([[0.0]]), np.array([[np.e - 1]])).round(6)
     array([1.])
@@ -181,8 +169,6 @@ def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> An
 def huber_loss(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> Any:
     """Return the mean Huber loss: half the square of differences up to ``delta``, linear beyond.
 
-    y_true: the true values.
-    y_pred: the predicted values.
     delta: where squares end and absolute values begin.
 
     >>> pb.metrics.huber_loss(np.array([[0.0, 0.0]]), np.array([[1.0, 3.0]]))
@@ -195,9 +181,6 @@ def huber_loss(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> An
 def logcosh(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``log(cosh(y_pred - y_true))``.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-
     >>> pb.metrics.logcosh(np.array([[0.0]]), np.array([[1.0]]))
     array([0.43378083])
     """
@@ -209,9 +192,6 @@ def logcosh(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def poisson(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``y_pred - y_true * log(y_pred)``: the Poisson log-likelihood of counts, up to a constant.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-
     >>> pb.metrics.poisson(np.array([[1.0]]), np.array([[1.0]])).round(6)
     array([1.])
     """
@@ -222,10 +202,6 @@ def poisson(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def cosine_proximity(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Any:
     """Return the negative cosine of the angle between both: a loss.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-    axis: the axis; a negative one counts from the last.
-
     >>> pb.metrics.cosine_proximity(np.array([[3.0, 4.0]]), np.array([[6.0, 8.0]]))
     array([-1.])
     """
@@ -234,10 +210,6 @@ def cosine_proximity(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> 
 
 def cosine_similarity(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Any:
     """Return the cosine of the angle between both: a metric; the loss of this name is ``cosine_proximity``.
-
-    y_true: the true values.
-    y_pred: the predicted values.
-    axis: the axis; a negative one counts from the last.
 
     >>> pb.metrics.cosine_similarity(np.array([[3.0, 4.0]]), np.array([[6.0, 8.0]]))
     array([1.])
@@ -253,10 +225,6 @@ def _normalize(x: Value, axis: int) -> Any:
 def pearson_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Any:
     """Return the correlation coefficient of labels and predictions along an axis.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-    axis: the axis; a negative one counts from the last.
-
     >>> pb.metrics.pearson_correlation(np.array([[1.0, 2.0, 3.0]]), np.array([[2.0, 4.0, 6.0]])).round(6)
     array([1.])
     """
@@ -268,10 +236,6 @@ def pearson_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) 
 
 def concordance_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Any:
     """Return the concordance of labels and predictions along an axis: 1 where both are equal.
-
-    y_true: the true values.
-    y_pred: the predicted values.
-    axis: the axis; a negative one counts from the last.
 
     >>> pb.metrics.concordance_correlation(np.array([[1.0, 2.0, 3.0]]), np.array([[1.0, 2.0, 3.0]])).round(6)
     array([1.])
@@ -285,9 +249,6 @@ def concordance_correlation(y_true: TensorLike, y_pred: TensorLike, axis: int = 
 
 def r2_score(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the coefficient of determination: the fraction of the variance of ``y_true`` that is predicted.
-
-    y_true: the true values.
-    y_pred: the predicted values.
 
     >>> pb.metrics.r2_score(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0]))
     np.float64(0.5)
@@ -303,9 +264,6 @@ def r2_score(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``max(1 - y_true * y_pred, 0)``; labels are -1 and 1, or 0 and 1.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-
     >>> pb.metrics.hinge(np.array([[-1.0, 1.0]]), np.array([[0.5, 2.0]]))
     array([0.75])
     """
@@ -314,9 +272,6 @@ def hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 def squared_hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the mean of ``max(1 - y_true * y_pred, 0) ** 2``; labels are -1 and 1, or 0 and 1.
-
-    y_true: the true values.
-    y_pred: the predicted values.
 
     >>> pb.metrics.squared_hinge(np.array([[-1.0, 1.0]]), np.array([[0.5, 2.0]]))
     array([1.125])
@@ -332,9 +287,6 @@ def _compute_hinge(name: str, y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return ``max(1 + (highest wrong class) - (right class), 0)``; labels are one-hot.
-
-    y_true: the true values.
-    y_pred: the predicted values.
 
     >>> pb.metrics.categorical_hinge(np.array([[0.0, 1.0, 0.0]]), np.array([[0.3, 0.9, 0.1]]))
     array([0.4])
@@ -357,9 +309,6 @@ def binary_crossentropy(
 
     ``from_logits`` takes predictions before the sigmoid; ``label_smoothing`` moves labels towards one half.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-    from_logits: whether predictions are logits, not probabilities.
     label_smoothing: how far labels are moved towards one half.
     axis: the axis over which the mean is taken.
 
@@ -399,12 +348,9 @@ def binary_focal_crossentropy(
 
     ``apply_class_balancing`` weighs positives with ``alpha``, negatives with ``1 - alpha``.
 
-    y_true: the true values.
-    y_pred: the predicted values.
     apply_class_balancing: whether ``alpha`` weighs the classes.
     alpha: the weight of the class 1; the other has ``1 - alpha``.
     gamma: the exponent that makes easy examples count less.
-    from_logits: whether predictions are logits, not probabilities.
     label_smoothing: how far labels are moved towards one half.
     axis: the axis over which the mean is taken.
 
@@ -429,9 +375,6 @@ def categorical_crossentropy(
 
     ``from_logits`` takes predictions before the softmax; ``label_smoothing`` gives a share to all classes.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-    from_logits: whether predictions are logits, not probabilities.
     label_smoothing: the fraction of each label that is spread evenly over all classes.
     axis: the axis of the classes.
 
@@ -465,11 +408,8 @@ def categorical_focal_crossentropy(
 ) -> Any:
     """Return ``categorical_crossentropy`` with each class times ``alpha * (1 - p) ** gamma``.
 
-    y_true: the true values.
-    y_pred: the predicted values.
     alpha: the weight of the classes.
     gamma: the exponent that makes easy examples count less.
-    from_logits: whether predictions are logits, not probabilities.
     label_smoothing: the fraction of each label that is spread evenly over all classes.
     axis: the axis of the classes.
 
@@ -492,10 +432,6 @@ def sparse_categorical_crossentropy(
 
     Labels of ``ignore_class`` have a loss of 0, and as a loss they do not count.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-    from_logits: whether predictions are logits, not probabilities.
-    ignore_class: a class whose examples do not count.
     axis: the axis of the classes.
 
     >>> pb.metrics.sparse_categorical_crossentropy(np.array([1]), np.array([[0.5, 0.5]]))
@@ -521,8 +457,6 @@ def categorical_generalized_cross_entropy(y_true: TensorLike, y_pred: TensorLike
 
     It is robust to wrong labels.
 
-    y_true: the true values.
-    y_pred: the predicted values.
     q: 0 is the cross-entropy, 1 the absolute difference.
 
     >>> pb.metrics.categorical_generalized_cross_entropy(np.array([1]), np.array([[0.75, 0.25]]))
@@ -548,8 +482,6 @@ def kullback_leibler_divergence(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def dice(y_true: TensorLike, y_pred: TensorLike, axis: int | Sequence[int] | None = None) -> Any:
     """Return 1 minus the Dice coefficient: twice the overlap over the sum of both regions, of the whole batch.
 
-    y_true: the true values.
-    y_pred: the predicted values.
     axis: the axes over which sums are taken; all without it.
 
     >>> pb.metrics.dice(np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]])).round(6)
@@ -569,8 +501,6 @@ def tversky(
 ) -> Any:
     """Return 1 minus the Tversky index: ``alpha`` weighs false negatives, ``beta`` false positives.
 
-    y_true: the true values.
-    y_pred: the predicted values.
     alpha: the weight of false negatives.
     beta: the weight of false positives.
     axis: the axes over which sums are taken; all without it.
@@ -596,8 +526,6 @@ def circle(
 
     Pairs of one class are drawn together, others apart.
 
-    y_true: the true values.
-    y_pred: the predicted values.
     gamma: what similarities are multiplied by.
     margin: how far apart similarities must be.
     remove_diagonal: whether an example is not compared with itself.
@@ -623,9 +551,6 @@ def circle(
 def sigmoid_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return ``binary_crossentropy`` of ``sigmoid(y_pred)``, without overflow.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-
     >>> pb.metrics.sigmoid_cross_entropy(np.array([[1.0]]), np.array([[-1000.0]]))
     array([1000.])
     """
@@ -636,9 +561,6 @@ def sigmoid_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return ``categorical_crossentropy`` of ``softmax(y_pred)``, without overflow.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-
     >>> pb.metrics.softmax_cross_entropy(np.array([[0.0, 1.0]]), np.array([[1000.0, 1000.0]]))
     array([0.69314718])
     """
@@ -648,9 +570,6 @@ def softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 def sparse_softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return ``sparse_categorical_crossentropy`` of ``softmax(y_pred)``, without overflow.
-
-    y_true: the true values.
-    y_pred: the predicted values.
 
     >>> pb.metrics.sparse_softmax_cross_entropy(np.array([1]), np.array([[1000.0, 1000.0]]))
     array([0.69314718])
@@ -665,9 +584,6 @@ def sparse_softmax_cross_entropy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return the fraction of predictions that equal the labels.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-
     >>> pb.metrics.accuracy(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [3.0, 5.0]]))
     array([1. , 0.5])
     """
@@ -677,10 +593,6 @@ def accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 def binary_accuracy(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> Any:
     """Return the fraction of elements that are on the correct side of the threshold; labels are 0 and 1.
-
-    y_true: the true values.
-    y_pred: the predicted values.
-    threshold: the number above which a prediction is positive.
 
     >>> pb.metrics.binary_accuracy(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[0.9, 0.6], [0.7, 0.8]]))
     array([0.5, 1. ])
@@ -692,9 +604,6 @@ def binary_accuracy(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0
 def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return 1 where the highest class is the right one, else 0; labels are one-hot.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-
     >>> pb.metrics.categorical_accuracy(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([[0.3, 0.7], [0.6, 0.4]]))
     array([1., 0.])
     """
@@ -704,9 +613,6 @@ def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 
 def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """Return 1 where the highest class is the right one, else 0; labels are class numbers.
-
-    y_true: the true values.
-    y_pred: the predicted values.
 
     >>> pb.metrics.sparse_categorical_accuracy(np.array([1, 1]), np.array([[0.3, 0.7], [0.6, 0.4]]))
     array([1., 0.])
@@ -718,8 +624,6 @@ def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Any:
 def top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 5) -> Any:
     """Return 1 where the right class is among the ``k`` highest, else 0; labels are one-hot.
 
-    y_true: the true values.
-    y_pred: the predicted values.
     k: the number of highest predictions among which the true class must be.
 
     >>> pb.metrics.top_k_categorical_accuracy(np.array([[0.0, 0.0, 1.0]]), np.array([[0.1, 0.6, 0.3]]), k=2)
@@ -732,8 +636,6 @@ def top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 
 def sparse_top_k_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike, k: int = 5) -> Any:
     """Return 1 where the right class is among the ``k`` highest, else 0; labels are class numbers.
 
-    y_true: the true values.
-    y_pred: the predicted values.
     k: the number of highest predictions among which the true class must be.
 
     >>> pb.metrics.sparse_top_k_categorical_accuracy(np.array([2]), np.array([[0.1, 0.6, 0.3]]), k=2)
@@ -752,10 +654,6 @@ def precision(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) ->
 
     ``pb.metrics.Precision``, which the name stands for in ``compile``, is exact over many batches.
 
-    y_true: the true values.
-    y_pred: the predicted values.
-    threshold: the number above which a prediction is positive.
-
     >>> pb.metrics.precision(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.9, 0.8, 0.7, 0.1])).round(3)
     np.float64(0.667)
     """
@@ -766,10 +664,6 @@ def recall(y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5) -> An
     """True positives over actual positives; one number for all examples, 0 if there are no actual positives.
 
     ``pb.metrics.Recall``, which the name stands for in ``compile``, is exact over many batches.
-
-    y_true: the true values.
-    y_pred: the predicted values.
-    threshold: the number above which a prediction is positive.
 
     >>> pb.metrics.recall(np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.9, 0.8, 0.7, 0.1])).round(3)
     np.float64(0.667)

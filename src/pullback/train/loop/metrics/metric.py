@@ -257,8 +257,6 @@ MeanMetricWrapper = FunctionMetric
 class Mean(Metric):
     """The weighted mean of values.
 
-    dtype: accepted as in Keras; sums are always float64.
-
     >>> mean = pb.metrics.Mean()
     >>> mean.update_state([1.0, 3.0, 5.0, 7.0], sample_weight=[1, 1, 0, 0])
     >>> mean.result()
@@ -285,8 +283,6 @@ class Mean(Metric):
 
 class Sum(Mean):
     """The weighted sum of values.
-
-    dtype: accepted as in Keras; sums are always float64.
 
     >>> total = pb.metrics.Sum()
     >>> total.update_state([1.0, 3.0, 5.0, 7.0])

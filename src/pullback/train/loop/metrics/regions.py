@@ -17,14 +17,6 @@ __all__ = ["BinaryIoU", "IoU", "MeanIoU", "OneHotIoU", "OneHotMeanIoU"]
 class IoU(Metric):
     """The intersection over the union of the true and the predicted region, averaged over ``target_class_ids``.
 
-    num_classes: how many classes there are.
-    target_class_ids: the classes that count.
-    dtype: accepted as in Keras; sums are always float64.
-    ignore_class: a class whose examples do not count.
-    sparse_y_true: whether labels are integers, not one-hot.
-    sparse_y_pred: whether predictions are integers, not scores.
-    axis: the axis; a negative one counts from the last.
-
     >>> share = pb.metrics.IoU(num_classes=2, target_class_ids=[0])
     >>> share.update_state([0, 0, 1, 1], [0, 1, 0, 1])
     >>> round(share.result(), 6)
@@ -75,13 +67,6 @@ class IoU(Metric):
 class MeanIoU(IoU):
     """``IoU`` of all classes that occur.
 
-    num_classes: how many classes there are.
-    dtype: accepted as in Keras; sums are always float64.
-    ignore_class: a class whose examples do not count.
-    sparse_y_true: whether labels are integers, not one-hot.
-    sparse_y_pred: whether predictions are integers, not scores.
-    axis: the axis; a negative one counts from the last.
-
     >>> share = pb.metrics.MeanIoU(num_classes=2)
     >>> share.update_state([0, 0, 1, 1], [0, 1, 0, 1])
     >>> round(share.result(), 6)
@@ -104,9 +89,7 @@ class MeanIoU(IoU):
 class BinaryIoU(IoU):
     """``IoU`` of two classes, predictions being probabilities of the class 1.
 
-    target_class_ids: the classes that count.
     threshold: the number from which a prediction is positive.
-    dtype: accepted as in Keras; sums are always float64.
     """
 
     def __init__(
@@ -124,15 +107,7 @@ class BinaryIoU(IoU):
 
 
 class OneHotIoU(IoU):
-    """``IoU`` of one-hot labels, and predictions by class unless ``sparse_y_pred``.
-
-    num_classes: how many classes there are.
-    target_class_ids: the classes that count.
-    dtype: accepted as in Keras; sums are always float64.
-    ignore_class: a class whose examples do not count.
-    sparse_y_pred: whether predictions are integers, not scores.
-    axis: the axis; a negative one counts from the last.
-    """
+    """``IoU`` of one-hot labels, and predictions by class unless ``sparse_y_pred``."""
 
     def __init__(
         self,
@@ -148,14 +123,7 @@ class OneHotIoU(IoU):
 
 
 class OneHotMeanIoU(IoU):
-    """``MeanIoU`` of one-hot labels, and predictions by class unless ``sparse_y_pred``.
-
-    num_classes: how many classes there are.
-    dtype: accepted as in Keras; sums are always float64.
-    ignore_class: a class whose examples do not count.
-    sparse_y_pred: whether predictions are integers, not scores.
-    axis: the axis; a negative one counts from the last.
-    """
+    """``MeanIoU`` of one-hot labels, and predictions by class unless ``sparse_y_pred``."""
 
     def __init__(
         self,

@@ -18,8 +18,6 @@ __all__ = ["R2Score", "RootMeanSquaredError"]
 class RootMeanSquaredError(Metric):
     """The root of the mean of ``(y_pred - y_true) ** 2`` over all examples.
 
-    dtype: accepted as in Keras; sums are always float64.
-
     >>> error = pb.metrics.RootMeanSquaredError()
     >>> error.update_state([0.0, 0.0], [3.0, 4.0])
     >>> round(error.result(), 4)
@@ -42,7 +40,6 @@ class R2Score(Metric):
 
     class_aggregation: how the scores of several outputs are averaged.
     num_regressors: how many inputs, for the adjusted score.
-    dtype: accepted as in Keras; sums are always float64.
 
     >>> score = pb.metrics.R2Score()
     >>> score.update_state([[1.0], [4.0], [3.0]], [[2.0], [4.0], [4.0]])

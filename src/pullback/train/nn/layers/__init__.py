@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pullback.names.answers import install_answers as _install_answers
+from pullback.train.arguments import describe_arguments as _describe_arguments
 from pullback.train.nn.layers.activation_layers import *
 from pullback.train.nn.layers.attention import *
 from pullback.train.nn.layers.audio_preprocessing import *
@@ -35,6 +36,7 @@ from pullback.train.nn.layers.recurrent import Lstm as Lstm
 from pullback.train.nn.layers.recurrent import Rnn as Rnn
 from pullback.train.nn.layers.recurrent import SimpleRnn as SimpleRnn
 from pullback.train.nn.layers.shaping import *
+from pullback.train.nn.layers.shared_arguments import SHARED_ARGUMENTS as _SHARED_ARGUMENTS
 from pullback.train.nn.layers.symbolic import InputLayer as InputLayer
 from pullback.train.nn.layers.symbolic import input as input
 from pullback.train.nn.layers.wrappers import *
@@ -194,4 +196,5 @@ max_pool3d = MaxPooling3d
 separable_convolution1d = SeparableConv1d
 separable_convolution2d = SeparableConv2d
 
+_describe_arguments({one for one in globals().values() if isinstance(one, type)}, _SHARED_ARGUMENTS)
 _install_answers("pb.layers")

@@ -121,7 +121,6 @@ class Elu(Layer):
 class Prelu(Layer):
     """``x`` where it is positive, ``alpha * x`` elsewhere, with a learned ``alpha`` for each feature.
 
-    - alpha_initializer, alpha_regularizer, alpha_constraint: of the slopes.
     - shared_axes: the axes along which slopes are shared: [1, 2] for one slope per channel of images.
 
     >>> pb.layers.prelu(alpha_initializer="ones")(np.array([[-1.0, 2.0]], np.float32))

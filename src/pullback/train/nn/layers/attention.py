@@ -81,7 +81,6 @@ class Attention(RandomLayer):
     - dropout: the fraction of the weights that is dropped in training.
     - causal: the same as ``use_causal_mask`` at every call.
     - score_mode: "dot", or "concat": ``sum(tanh(query + key))``.
-    - seed: makes the draws the same every time the program runs.
 
     >>> x = np.array([[[0.0], [1.0]]])
     >>> pb.layers.attention()(x, x).round(3)
@@ -155,7 +154,6 @@ class AdditiveAttention(Attention):
     - use_scale: whether there is a learned factor for each feature.
     - dropout: the fraction of the weights that is dropped in training.
     - causal: whether a step sees only those up to itself.
-    - seed: makes the draws the same every time the program runs.
     - score_mode: accepted as in Keras; the score is always ``sum(tanh(query + key))``.
 
     >>> x = np.ones((2, 5, 3), np.float32)
@@ -366,16 +364,8 @@ class MultiHeadAttention(HeadedAttention):
     - output_dim, output_shape: the features of the output; by default as many as the query has.
     - causal, return_attention_scores: settings of a call, for every call.
     - attention_axes: the axes over which is attended, for inputs with more than one axis of steps.
-    - sliding_window: how far queries see: less than so many steps.
-    - use_gate: whether a learned gate of the query is multiplied with the output of the heads.
     - kernel_initializer: the initial values of the kernels of the projections.
     - bias_initializer: those of their biases.
-    - seed: makes the draws the same every time the program runs.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - bias_regularizer: one of the bias.
-    - kernel_constraint: a function applied to the kernel after each step.
-    - bias_constraint: a function applied to the bias after each step.
-    - flash_attention: accepted, and has no effect.
 
     >>> x = np.ones((2, 5, 8), np.float32)
     >>> layer = pb.layers.multi_head_attention(num_heads=2, key_dim=4, causal=True)
@@ -447,16 +437,8 @@ class GroupQueryAttention(HeadedAttention):
     - num_key_value_heads: the number of heads of key and value, which divides it.
     - dropout: the fraction of the weights that is dropped in training.
     - use_bias: whether projections have a bias.
-    - sliding_window: how far queries see: less than so many steps.
-    - use_gate: whether a learned gate of the query is multiplied with the output of the heads.
     - kernel_initializer: the initial values of the kernels of the projections.
     - bias_initializer: those of their biases.
-    - seed: makes the draws the same every time the program runs.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - bias_regularizer: one of the bias.
-    - kernel_constraint: a function applied to the kernel after each step.
-    - bias_constraint: a function applied to the bias after each step.
-    - flash_attention: accepted, and has no effect.
 
     >>> layer = pb.layers.group_query_attention(head_dim=4, num_query_heads=4, num_key_value_heads=2)
     >>> layer(np.ones((2, 5, 8), np.float32)).shape, layer.key.kernel.shape
@@ -531,7 +513,6 @@ class PositionEmbedding(Layer):
     """A learned vector for each position, in the shape of the input: ``x + layer(x)`` adds positions to sequences.
 
     - sequence_length: the largest number of steps.
-    - embeddings_initializer, embeddings_regularizer, embeddings_constraint: of the table.
 
     >>> layer = pb.layers.position_embedding(10)
     >>> layer(np.ones((2, 5, 3))).shape, layer.embeddings.shape

@@ -64,7 +64,6 @@ class ZeroPadding1d(ZeroPadding):
     """Pads sequences with zeros.
 
     - padding: one width for both ends, or [before, after].
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.zero_padding1d([1, 2])(np.ones((1, 2, 1))).ravel()
     array([0., 1., 1., 0., 0.])
@@ -78,7 +77,6 @@ class ZeroPadding2d(ZeroPadding):
     """Pads images with zeros.
 
     - padding: one width, [above and below, left and right], or [[above, below], [left, right]].
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.zero_padding2d([[1, 0], [0, 2]])(np.ones((1, 1, 1, 1)))[0, :, :, 0]
     array([[0., 0., 0.],
@@ -91,7 +89,6 @@ class ZeroPadding3d(ZeroPadding):
     """Pads volumes with zeros.
 
     - padding: one width, one for each axis, or a pair for each axis.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.zero_padding3d(1)(np.ones((1, 2, 3, 4, 1))).shape
     (1, 4, 5, 6, 1)
@@ -126,7 +123,6 @@ class Cropping1d(Cropping):
     """Cuts the ends of sequences off.
 
     - cropping: one width for both ends, or [before, after].
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.cropping1d([1, 2])(np.arange(5.0).reshape(1, 5, 1)).ravel()
     array([1., 2.])
@@ -140,7 +136,6 @@ class Cropping2d(Cropping):
     """Cuts the borders of images off.
 
     - cropping: one width, [above and below, left and right], or [[above, below], [left, right]].
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.cropping2d([[1, 0], [0, 2]])(np.arange(9.0).reshape(1, 3, 3, 1))[0, :, :, 0]
     array([[3.],
@@ -153,7 +148,6 @@ class Cropping3d(Cropping):
     """Cuts the borders of volumes off.
 
     - cropping: one width, one for each axis, or a pair for each axis.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.cropping3d(1)(np.ones((1, 3, 4, 5, 1))).shape
     (1, 1, 2, 3, 1)
@@ -192,7 +186,6 @@ class UpSampling1d(UpSampling):
     """Repeats each step of sequences ``size`` times.
 
     - size: how many times.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.up_sampling1d(2)(np.array([[[1.0], [2.0]]])).ravel()
     array([1., 1., 2., 2.])
@@ -207,7 +200,6 @@ class UpSampling2d(UpSampling):
 
     - size: how many times, along each axis or along both.
     - interpolation: "nearest", "bilinear", "bicubic", "lanczos3" or "lanczos5".
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.up_sampling2d()(np.array([[[[1.0], [2.0]]]]))[0, :, :, 0]
     array([[1., 1., 2., 2.],
@@ -232,7 +224,6 @@ class UpSampling3d(UpSampling):
     """Repeats each element of volumes ``size`` times along each axis.
 
     - size: how many times, along each axis or along all.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.up_sampling3d(2)(np.ones((1, 1, 2, 3, 1))).shape
     (1, 2, 4, 6, 1)

@@ -30,7 +30,6 @@ class RecurrentCell(RandomLayer):
     A cell of your own has ``state_size``, a length or a list of them, and ``call(x, *states)``, which returns the
     output and a list of states; ``layers.rnn(cell)`` applies it to sequences.
 
-    seed: makes the draws the same every time the program runs.
     """
 
     several = True
@@ -146,22 +145,6 @@ class UnitCell(WeightedCell):
 class SimpleRnnCell(UnitCell):
     """One step of ``simple_rnn``: ``h = activation(x @ kernel + h @ recurrent_kernel + bias)``.
 
-    - units: the number of outputs.
-    - activation: a function of the result, or its name.
-    - use_bias: whether a bias is added.
-    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
-    - seed: makes the draws the same every time the program runs.
-    - kernel_initializer: the initial values of the kernel.
-    - recurrent_initializer: those of the recurrent kernel.
-    - bias_initializer: those of the bias.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - recurrent_regularizer: one of the recurrent kernel.
-    - bias_regularizer: one of the bias.
-    - kernel_constraint: a function applied to the kernel after each step.
-    - recurrent_constraint: a function applied to the recurrent kernel after each step.
-    - bias_constraint: a function applied to the bias after each step.
-    - implementation: accepted, and has no effect.
-
     >>> h, states = pb.layers.simple_rnn_cell(3)(np.ones((2, 4)), [np.zeros((2, 3))])
     >>> h.shape, len(states)
     ((2, 3), 1)
@@ -192,23 +175,6 @@ class GatedCell(UnitCell):
 @dataclass(eq=False)
 class LstmCell(GatedCell):
     """One step of ``lstm``: gates decide what enters the cell state ``c``, what stays in it, and what is output.
-
-    - units: the number of outputs.
-    - activation, recurrent_activation: of new values, and of the gates.
-    - unit_forget_bias: whether the initial bias of the forget gate is 1.
-    - use_bias: whether a bias is added.
-    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
-    - seed: makes the draws the same every time the program runs.
-    - kernel_initializer: the initial values of the kernel.
-    - recurrent_initializer: those of the recurrent kernel.
-    - bias_initializer: those of the bias.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - recurrent_regularizer: one of the recurrent kernel.
-    - bias_regularizer: one of the bias.
-    - kernel_constraint: a function applied to the kernel after each step.
-    - recurrent_constraint: a function applied to the recurrent kernel after each step.
-    - bias_constraint: a function applied to the bias after each step.
-    - implementation: accepted, and has no effect.
 
     >>> h, (h, c) = pb.layers.lstm_cell(3)(np.ones((2, 4)), [np.zeros((2, 3)), np.zeros((2, 3))])
     >>> h.shape, c.shape
@@ -253,22 +219,7 @@ def set_forget_bias(layer: Layer, initial: InitializerLike, units: int) -> Calla
 class GruCell(GatedCell):
     """One step of ``gru``: an update gate and a reset gate.
 
-    - units: the number of outputs.
-    - activation, recurrent_activation: of new values, and of the gates.
     - reset_after: whether the reset gate is applied after the product with the recurrent kernel, as in Keras 3.
-    - use_bias: whether a bias is added.
-    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
-    - seed: makes the draws the same every time the program runs.
-    - kernel_initializer: the initial values of the kernel.
-    - recurrent_initializer: those of the recurrent kernel.
-    - bias_initializer: those of the bias.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - recurrent_regularizer: one of the recurrent kernel.
-    - bias_regularizer: one of the bias.
-    - kernel_constraint: a function applied to the kernel after each step.
-    - recurrent_constraint: a function applied to the recurrent kernel after each step.
-    - bias_constraint: a function applied to the bias after each step.
-    - implementation: accepted, and has no effect.
 
     >>> h, states = pb.layers.gru_cell(3)(np.ones((2, 4)), [np.zeros((2, 3))])
     >>> h.shape
@@ -317,7 +268,6 @@ class StackedRnnCells(RecurrentCell):
     """Several cells as one: each takes the output of the one before.
 
     - cells: the cells, the first one first.
-    - seed: makes the draws the same every time the program runs.
 
     >>> cell = pb.layers.stacked_rnn_cells([pb.layers.gru_cell(3), pb.layers.lstm_cell(2)])
     >>> pb.layers.rnn(cell)(np.ones((2, 5, 4))).shape

@@ -85,9 +85,6 @@ def _from_hsv(hue: Value, saturation: Value, value: Value) -> Any:
 class AutoContrast(Layer):
     """Stretches each channel of each image to the whole range of values, outside training too.
 
-    - value_range: the lowest and the highest value of a pixel.
-    - data_format: "channels_last" (default) or "channels_first".
-
     >>> pb.layers.auto_contrast(value_range=[0, 1])(np.array([0.2, 0.4, 0.6]).reshape(1, 1, 3, 1)).ravel().round(3)
     array([0. , 0.5, 1. ])
     """
@@ -130,8 +127,6 @@ class RandomGrayscale(RandomImageLayer):
     """In training, makes some images gray.
 
     - factor: with which probability.
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.random_grayscale(1.0)(np.array([100.0, 0.0, 0.0]).reshape(1, 1, 1, 3), training=True).numpy().ravel()
     array([29.89, 29.89, 29.89])
@@ -153,9 +148,6 @@ class RandomColorDegeneration(ColorLayer):
     """In training, reduces the saturation: mixes images with their grayscale versions.
 
     - factor: the largest share of gray, or the lowest and the highest.
-    - value_range: the lowest and the highest value of a pixel.
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> layer = pb.layers.random_color_degeneration([0.5, 0.5])
     >>> layer(np.array([100.0, 0.0, 0.0]).reshape(1, 1, 1, 3), training=True).numpy().ravel()
@@ -172,9 +164,6 @@ class RandomInvert(ColorLayer):
     """In training, inverts some images: subtracts them from the highest value.
 
     - factor: the largest probability, or the lowest and the highest.
-    - value_range: the lowest and the highest value of a pixel.
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.random_invert([1, 1])(np.array([[[[100.0, 0.0, 5.0]]]]), training=True).numpy().ravel()
     array([155., 255., 250.])
@@ -192,9 +181,6 @@ class RandomPosterization(RandomImageLayer):
     """In training, reduces the number of bits of each color channel.
 
     - factor: how many bits at most, from 1 to 8, or the fewest and one more than the most.
-    - value_range: the lowest and the highest value of a pixel.
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.random_posterization([2, 2])(np.array([[[[100.0], [63.0], [255.0]]]]), training=True).numpy().ravel()
     array([ 64.,   0., 192.])
@@ -226,9 +212,6 @@ class RandomSaturation(ColorLayer):
     """In training, changes the saturation: 0.5 leaves it, 0 makes images gray, 1 fully saturated.
 
     - factor: the largest, or the lowest and the highest.
-    - value_range: the lowest and the highest value of a pixel.
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> layer = pb.layers.random_saturation([0.0, 0.0])
     >>> layer(np.array([100.0, 20.0, 0.0]).reshape(1, 1, 1, 3), training=True).numpy().ravel()
@@ -248,9 +231,6 @@ class RandomHue(ColorLayer):
     """In training, shifts the hue of all pixels of an image.
 
     - factor: the largest share of half the circle of colors, in either direction, or the lowest and the highest.
-    - value_range: the lowest and the highest value of a pixel.
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> layer = pb.layers.random_hue([1.0, 1.0])
     >>> layer(np.array([100.0, 0.0, 0.0]).reshape(1, 1, 1, 3), training=True).numpy().ravel().round(3)
@@ -270,9 +250,6 @@ class RandomSharpness(ColorLayer):
     """In training, makes images sharper or softer: 0.5 leaves them, 0 mixes each pixel with its neighbours.
 
     - factor: the largest, or the lowest and the highest.
-    - value_range: the lowest and the highest value of a pixel.
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> layer = pb.layers.random_sharpness([0.0, 0.0])
     >>> float(layer(np.eye(3).reshape(1, 3, 3, 1) * 13, training=True)[0, 1, 1, 0].round(3))
@@ -294,9 +271,6 @@ class Solarization(RandomImageLayer):
 
     - addition_factor: the largest share of 255 that is added, or the lowest and the highest.
     - threshold_factor: the largest share of 255 that the threshold is, or the lowest and the highest.
-    - value_range: the lowest and the highest value of a pixel.
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.solarization()(np.array([100.0, 0.0, 255.0]).reshape(1, 1, 3, 1), training=True).numpy().ravel()
     array([155., 255.,   0.])
@@ -326,8 +300,6 @@ class RandomErasing(RandomImageLayer):
     - scale: the smallest and the largest share of the image that the rectangle has.
     - fill_value: the value of its pixels; None draws noise.
     - value_range: the lowest and the highest value of a pixel, of noise too.
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> layer = pb.layers.random_erasing([1.0, 1.0], scale=[0.25, 0.25], fill_value=0.0, seed=1)
     >>> bool((layer(np.ones((1, 8, 8, 1)), training=True) == 0).any())

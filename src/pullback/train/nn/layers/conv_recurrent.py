@@ -109,21 +109,6 @@ class ConvLstmCell(WeightedCell):
 class ConvLstm2dCell(ConvLstmCell):
     """One step of ``conv_lstm2d``, for images (batch, height, width, channels).
 
-    - filters, kernel_size, strides, padding, data_format, dilation_rate: of the convolution of inputs.
-    - activation, recurrent_activation, unit_forget_bias, dropout, recurrent_dropout: as of ``lstm_cell``.
-    - use_bias: whether a bias is added.
-    - kernel_initializer: the initial values of the kernel.
-    - recurrent_initializer: those of the recurrent kernel.
-    - bias_initializer: those of the bias.
-    - seed: makes the draws the same every time the program runs.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - recurrent_regularizer: one of the recurrent kernel.
-    - bias_regularizer: one of the bias.
-    - kernel_constraint: a function applied to the kernel after each step.
-    - recurrent_constraint: a function applied to the recurrent kernel after each step.
-    - bias_constraint: a function applied to the bias after each step.
-    - implementation: accepted, and has no effect.
-
     >>> h, (h, c) = pb.layers.conv_lstm2d_cell(3, 2)(np.ones((1, 4, 4, 2)), [np.zeros((1, 3, 3, 3))] * 2)
     >>> h.shape
     (1, 3, 3, 3)
@@ -133,28 +118,6 @@ class ConvLstm2dCell(ConvLstmCell):
 @dataclass(eq=False)
 class ConvLstm1d(RecurrentLayer, ConvLstmCell):
     """An LSTM for sequences of sequences (batch, steps, length, channels), whose gates are convolutions.
-
-    - filters, kernel_size, strides, padding, data_format, dilation_rate: of the convolution of inputs.
-    - return_sequences, return_state, go_backwards, stateful, dropout, recurrent_dropout: as of ``lstm``.
-    - activation: a function of the result, or its name.
-    - recurrent_activation: the function of the gates, or its name.
-    - use_bias: whether a bias is added.
-    - kernel_initializer: the initial values of the kernel.
-    - recurrent_initializer: those of the recurrent kernel.
-    - bias_initializer: those of the bias.
-    - unit_forget_bias: whether the bias of the forget gate begins with 1.
-    - seed: makes the draws the same every time the program runs.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - recurrent_regularizer: one of the recurrent kernel.
-    - bias_regularizer: one of the bias.
-    - kernel_constraint: a function applied to the kernel after each step.
-    - recurrent_constraint: a function applied to the recurrent kernel after each step.
-    - bias_constraint: a function applied to the bias after each step.
-    - implementation: accepted, and has no effect.
-    - zero_output_for_mask: whether the output of masked steps is 0.
-    - unroll: accepted, and has no effect.
-    - input_dim: the length of the last axis of the input.
-    - input_length: how many steps the input has.
 
     >>> pb.layers.conv_lstm1d(3, 2)(np.ones((1, 5, 4, 2))).shape
     (1, 3, 3)
@@ -168,28 +131,6 @@ class ConvLstm1d(RecurrentLayer, ConvLstmCell):
 class ConvLstm2d(RecurrentLayer, ConvLstmCell):
     """An LSTM for sequences of images (batch, steps, height, width, channels), whose gates are convolutions.
 
-    - filters, kernel_size, strides, padding, data_format, dilation_rate: of the convolution of inputs.
-    - return_sequences, return_state, go_backwards, stateful, dropout, recurrent_dropout: as of ``lstm``.
-    - activation: a function of the result, or its name.
-    - recurrent_activation: the function of the gates, or its name.
-    - use_bias: whether a bias is added.
-    - kernel_initializer: the initial values of the kernel.
-    - recurrent_initializer: those of the recurrent kernel.
-    - bias_initializer: those of the bias.
-    - unit_forget_bias: whether the bias of the forget gate begins with 1.
-    - seed: makes the draws the same every time the program runs.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - recurrent_regularizer: one of the recurrent kernel.
-    - bias_regularizer: one of the bias.
-    - kernel_constraint: a function applied to the kernel after each step.
-    - recurrent_constraint: a function applied to the recurrent kernel after each step.
-    - bias_constraint: a function applied to the bias after each step.
-    - implementation: accepted, and has no effect.
-    - zero_output_for_mask: whether the output of masked steps is 0.
-    - unroll: accepted, and has no effect.
-    - input_dim: the length of the last axis of the input.
-    - input_length: how many steps the input has.
-
     >>> pb.layers.conv_lstm2d(3, 2, return_sequences=True)(np.ones((1, 5, 4, 4, 2))).shape
     (1, 5, 3, 3, 3)
     """
@@ -200,28 +141,6 @@ class ConvLstm2d(RecurrentLayer, ConvLstmCell):
 @dataclass(eq=False)
 class ConvLstm3d(RecurrentLayer, ConvLstmCell):
     """An LSTM for sequences of volumes (batch, steps, depth, height, width, channels), whose gates are convolutions.
-
-    - filters, kernel_size, strides, padding, data_format, dilation_rate: of the convolution of inputs.
-    - return_sequences, return_state, go_backwards, stateful, dropout, recurrent_dropout: as of ``lstm``.
-    - activation: a function of the result, or its name.
-    - recurrent_activation: the function of the gates, or its name.
-    - use_bias: whether a bias is added.
-    - kernel_initializer: the initial values of the kernel.
-    - recurrent_initializer: those of the recurrent kernel.
-    - bias_initializer: those of the bias.
-    - unit_forget_bias: whether the bias of the forget gate begins with 1.
-    - seed: makes the draws the same every time the program runs.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - recurrent_regularizer: one of the recurrent kernel.
-    - bias_regularizer: one of the bias.
-    - kernel_constraint: a function applied to the kernel after each step.
-    - recurrent_constraint: a function applied to the recurrent kernel after each step.
-    - bias_constraint: a function applied to the bias after each step.
-    - implementation: accepted, and has no effect.
-    - zero_output_for_mask: whether the output of masked steps is 0.
-    - unroll: accepted, and has no effect.
-    - input_dim: the length of the last axis of the input.
-    - input_length: how many steps the input has.
 
     >>> pb.layers.conv_lstm3d(2, 2)(np.ones((1, 2, 3, 3, 3, 1))).shape
     (1, 2, 2, 2, 2)

@@ -131,21 +131,7 @@ def _convolve(layer: WindowLayer, x: Value, kernel: Value) -> Any:
 class Conv1d(FullConvolution):
     """Convolution along sequences (batch, steps, channels).
 
-    - filters: the number of output channels.
-    - kernel_size: the length of the windows.
-    - strides: the distance between windows.
     - padding: "valid", "same", or "causal": then no step sees a later one.
-    - dilation_rate: the distance between the elements of a window.
-    - activation: a function of the result, or its name.
-    - use_bias: whether a bias is added.
-    - groups: into how many groups channels and filters are divided.
-    - data_format: "channels_last" (default) or "channels_first".
-    - kernel_initializer: the initial values of the kernel.
-    - bias_initializer: those of the bias.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - bias_regularizer: one of the bias.
-    - bias_constraint: a function applied to the bias after each step.
-    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv1d(8, kernel_size=3, padding="same")(np.ones((2, 10, 4))).shape
     (2, 10, 8)
@@ -159,22 +145,6 @@ class Conv1d(FullConvolution):
 class Conv2d(FullConvolution):
     """Convolution of images (batch, height, width, channels).
 
-    - filters: the number of output channels.
-    - kernel_size: the height and width of the windows, or one number for both.
-    - strides: the distance between windows, down and to the right.
-    - padding: "valid", or "same": zeros around the image, so that it keeps its size if ``strides`` are 1.
-    - dilation_rate: the distance between the elements of a window.
-    - activation: a function of the result, or its name.
-    - use_bias: whether a bias is added.
-    - groups: into how many groups channels and filters are divided.
-    - data_format: "channels_last" (default) or "channels_first".
-    - kernel_initializer: the initial values of the kernel.
-    - bias_initializer: those of the bias.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - bias_regularizer: one of the bias.
-    - bias_constraint: a function applied to the bias after each step.
-    - kernel_constraint: a function applied to the kernel after each step.
-
     >>> pb.layers.conv2d(8, kernel_size=3, strides=2, activation="relu")(np.ones((2, 9, 9, 3))).shape
     (2, 4, 4, 8)
     """
@@ -183,22 +153,6 @@ class Conv2d(FullConvolution):
 @dataclass(eq=False)
 class Conv3d(FullConvolution):
     """Convolution of volumes (batch, depth, height, width, channels).
-
-    - filters: the number of output channels.
-    - kernel_size: the lengths of the windows, or one number for all axes.
-    - strides: the distance between windows along each axis.
-    - padding: "valid" or "same".
-    - dilation_rate: the distance between the elements of a window.
-    - activation: a function of the result, or its name.
-    - use_bias: whether a bias is added.
-    - groups: into how many groups channels and filters are divided.
-    - data_format: "channels_last" (default) or "channels_first".
-    - kernel_initializer: the initial values of the kernel.
-    - bias_initializer: those of the bias.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - bias_regularizer: one of the bias.
-    - bias_constraint: a function applied to the bias after each step.
-    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv3d(4, kernel_size=2)(np.ones((1, 3, 4, 5, 2))).shape
     (1, 2, 3, 4, 4)
@@ -258,18 +212,9 @@ class TransposedConvolution(WindowLayer):
 class Conv1dTranspose(TransposedConvolution):
     """Transposed convolution of sequences, which become longer with ``strides``.
 
-    - filters: the number of output channels.
-    - kernel_size: the length of the filters.
     - strides: the distance between filters in the output.
     - padding: "valid" or "same".
     - output_padding: how many steps are added at the end of the output; less than ``strides``.
-    - activation, use_bias, data_format, dilation_rate: as of ``conv1d``.
-    - kernel_initializer: the initial values of the kernel.
-    - bias_initializer: those of the bias.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - bias_regularizer: one of the bias.
-    - bias_constraint: a function applied to the bias after each step.
-    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv1d_transpose(4, kernel_size=3, strides=2, padding="same")(np.ones((2, 5, 3))).shape
     (2, 10, 4)
@@ -282,18 +227,9 @@ class Conv1dTranspose(TransposedConvolution):
 class Conv2dTranspose(TransposedConvolution):
     """Transposed convolution: each pixel adds a filter to the output, so images become larger with ``strides``.
 
-    - filters: the number of output channels.
-    - kernel_size: the height and width of the filters, or one number for both.
     - strides: the distance between filters in the output.
     - padding: "valid" or "same".
     - output_padding: how many rows and columns are added at the end of the output; less than ``strides``.
-    - activation, use_bias, data_format, dilation_rate: as of ``conv2d``.
-    - kernel_initializer: the initial values of the kernel.
-    - bias_initializer: those of the bias.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - bias_regularizer: one of the bias.
-    - bias_constraint: a function applied to the bias after each step.
-    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv2d_transpose(8, kernel_size=3, strides=2, padding="same")(np.ones((2, 4, 4, 3))).shape
     (2, 8, 8, 8)
@@ -304,18 +240,9 @@ class Conv2dTranspose(TransposedConvolution):
 class Conv3dTranspose(TransposedConvolution):
     """Transposed convolution of volumes, which become larger with ``strides``.
 
-    - filters: the number of output channels.
-    - kernel_size: the lengths of the filters, or one number for all axes.
     - strides: the distance between filters in the output.
     - padding: "valid" or "same".
     - output_padding: how many elements are added at the end of each axis; less than ``strides``.
-    - activation, use_bias, data_format, dilation_rate: as of ``conv3d``.
-    - kernel_initializer: the initial values of the kernel.
-    - bias_initializer: those of the bias.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - bias_regularizer: one of the bias.
-    - bias_constraint: a function applied to the bias after each step.
-    - kernel_constraint: a function applied to the kernel after each step.
 
     >>> pb.layers.conv3d_transpose(2, kernel_size=2, strides=2)(np.ones((1, 2, 2, 2, 1))).shape
     (1, 4, 4, 4, 2)
@@ -360,18 +287,6 @@ class DepthwiseConvolution(WindowLayer):
 class DepthwiseConv1d(DepthwiseConvolution):
     """Depthwise convolution of sequences: each channel has ``depth_multiplier`` filters of its own.
 
-    - kernel_size: the length of the windows.
-    - strides: the distance between windows.
-    - padding: "valid" or "same".
-    - depth_multiplier: the number of filters of each channel.
-    - dilation_rate, activation, use_bias, data_format: as of ``conv1d``.
-    - depthwise_initializer: the initial values of the depthwise kernel.
-    - bias_initializer: those of the bias.
-    - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
-    - bias_regularizer: one of the bias.
-    - bias_constraint: a function applied to the bias after each step.
-    - depthwise_constraint: a function applied to the depthwise kernel after each step.
-
     >>> pb.layers.depthwise_conv1d(kernel_size=3, depth_multiplier=2)(np.ones((2, 8, 3))).shape
     (2, 6, 6)
     """
@@ -382,18 +297,6 @@ class DepthwiseConv1d(DepthwiseConvolution):
 @dataclass(eq=False)
 class DepthwiseConv2d(DepthwiseConvolution):
     """Depthwise convolution: each channel has ``depth_multiplier`` filters of its own.
-
-    - kernel_size: the height and width of the windows, or one number for both.
-    - strides: the distance between windows.
-    - padding: "valid" or "same".
-    - depth_multiplier: the number of filters of each channel.
-    - dilation_rate, activation, use_bias, data_format: as of ``conv2d``.
-    - depthwise_initializer: the initial values of the depthwise kernel.
-    - bias_initializer: those of the bias.
-    - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
-    - bias_regularizer: one of the bias.
-    - bias_constraint: a function applied to the bias after each step.
-    - depthwise_constraint: a function applied to the depthwise kernel after each step.
 
     >>> pb.layers.depthwise_conv2d(kernel_size=3, depth_multiplier=2)(np.ones((2, 8, 8, 3))).shape
     (2, 6, 6, 6)
@@ -442,18 +345,7 @@ class SeparableConvolution(WindowLayer):
 class SeparableConv1d(SeparableConvolution):
     """Separable convolution of sequences: a depthwise convolution, then a pointwise one to ``filters`` channels.
 
-    - filters: the number of output channels.
     - kernel_size, strides, padding, depth_multiplier, dilation_rate: of the depthwise convolution.
-    - activation, use_bias, data_format: as of ``conv1d``.
-    - depthwise_initializer: the initial values of the depthwise kernel.
-    - pointwise_initializer: those of the pointwise kernel.
-    - bias_initializer: those of the bias.
-    - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
-    - pointwise_regularizer: one of the pointwise kernel.
-    - bias_regularizer: one of the bias.
-    - bias_constraint: a function applied to the bias after each step.
-    - depthwise_constraint: a function applied to the depthwise kernel after each step.
-    - pointwise_constraint: a function applied to the pointwise kernel after each step.
 
     >>> pb.layers.separable_conv1d(8, kernel_size=3)(np.ones((2, 8, 3))).shape
     (2, 6, 8)
@@ -466,18 +358,7 @@ class SeparableConv1d(SeparableConvolution):
 class SeparableConv2d(SeparableConvolution):
     """Separable convolution: a depthwise convolution, then a pointwise one to ``filters`` channels.
 
-    - filters: the number of output channels.
     - kernel_size, strides, padding, depth_multiplier, dilation_rate: of the depthwise convolution.
-    - activation, use_bias, data_format: as of ``conv2d``.
-    - depthwise_initializer: the initial values of the depthwise kernel.
-    - pointwise_initializer: those of the pointwise kernel.
-    - bias_initializer: those of the bias.
-    - depthwise_regularizer: a term of the depthwise kernel that is added to the loss.
-    - pointwise_regularizer: one of the pointwise kernel.
-    - bias_regularizer: one of the bias.
-    - bias_constraint: a function applied to the bias after each step.
-    - depthwise_constraint: a function applied to the depthwise kernel after each step.
-    - pointwise_constraint: a function applied to the pointwise kernel after each step.
 
     >>> layer = pb.layers.separable_conv2d(8, kernel_size=3)
     >>> layer(np.ones((2, 8, 8, 3))).shape

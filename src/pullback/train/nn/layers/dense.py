@@ -28,15 +28,7 @@ __all__ = ["Dense", "EinsumDense", "Embedding", "ReversibleEmbedding"]
 class Dense(AdaptableLayer):
     """``activation(x @ kernel + bias)``, along the last axis.
 
-    - units: the number of outputs.
-    - activation: a function of the result, or its name.
-    - use_bias: whether a bias is added.
-    - kernel_initializer, bias_initializer: the initial values.
-    - kernel_regularizer, bias_regularizer: terms that are added to the loss.
-    - kernel_constraint, bias_constraint: functions applied to the variables after each step.
     - input_dim: another way to give ``input_shape=[input_dim]``.
-    - lora_rank, lora_alpha: the rank of a trained product that is added to the frozen kernel, and its scale; see
-      ``enable_lora``.
 
     >>> layer = pb.layers.dense(2, activation="relu", kernel_initializer="ones")
     >>> layer(np.array([[1.0, 2.0], [-3.0, 1.0]], np.float32))
@@ -84,13 +76,7 @@ class EinsumDense(AdaptableLayer):
 
     - equation: of the input and the kernel, as "ab,bc->ac"; "..." stands for further axes.
     - output_shape: the shape of an output, without the batch; None for lengths that the input gives.
-    - activation: a function of the result, or its name.
     - bias_axes: the output axes that the bias has, as "c"; None for no bias.
-    - kernel_initializer, bias_initializer: the initial values.
-    - kernel_regularizer, bias_regularizer: terms that are added to the loss.
-    - kernel_constraint, bias_constraint: functions applied to the variables after each step.
-    - lora_rank, lora_alpha: the rank of a trained product that is added to the frozen kernel, and its scale; see
-      ``enable_lora``.
 
     >>> layer = pb.layers.einsum_dense("abc,cd->abd", output_shape=[None, 4], bias_axes="d")
     >>> layer(np.ones((2, 5, 3))).shape, layer.kernel.shape
@@ -158,11 +144,8 @@ class Embedding(AdaptableLayer):
 
     - input_dim: the number of rows.
     - output_dim: the length of a row.
-    - embeddings_initializer, embeddings_regularizer, embeddings_constraint: of the table.
     - mask_zero: whether 0 stands for padding; later layers then skip these steps.
     - input_length: another way to give ``input_shape=[input_length]``.
-    - lora_rank, lora_alpha: the rank of a trained product that is added to the frozen table, and its scale; see
-      ``enable_lora``.
 
     >>> layer = pb.layers.embedding(3, 2, embeddings_initializer=pb.initializers.constant([[0, 1], [2, 3], [4, 5]]))
     >>> layer(np.array([[2, 0]]))
@@ -216,13 +199,9 @@ class ReversibleEmbedding(Embedding):
 
     - input_dim, output_dim: the number of rows and their length.
     - tie_weights: whether the scores are products with the same table; else with one of their own.
-    - embeddings_initializer, embeddings_regularizer, embeddings_constraint: of the table.
     - mask_zero: whether 0 stands for padding.
     - logit_soft_cap: scores are kept between minus and plus this number by a tanh.
-    - input_length: how many steps the input has.
     - reverse_dtype: the dtype in which scores are computed.
-    - lora_rank, lora_alpha: the rank of a trained product that is added to the frozen table, and its scale; see
-      ``enable_lora``.
 
     >>> layer = pb.layers.reversible_embedding(5, 3)
     >>> h = layer(np.array([[2, 0]]))

@@ -53,7 +53,6 @@ class Resizing(SpatialLayer):
     - crop_to_aspect_ratio: whether images are cropped first, so that they are not distorted.
     - pad_to_aspect_ratio: whether images are padded first, so that they are not distorted.
     - fill_value: the padding value.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.resizing(4, 6)(np.ones((1, 2, 3, 1))).shape
     (1, 4, 6, 1)
@@ -93,7 +92,6 @@ class CenterCrop(SpatialLayer):
     """Cuts the middle out of images; smaller ones are resized first.
 
     - height, width: the size of what is cut out.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.center_crop(1, 2)(np.arange(12.0).reshape(1, 3, 4, 1)).ravel()
     array([5., 6.])
@@ -179,8 +177,6 @@ class RandomFlip(RandomImageLayer):
     """In training, mirrors half of the images.
 
     - mode: "horizontal", "vertical" or "horizontal_and_vertical".
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.random_flip()(np.ones((2, 3, 3, 1))).shape
     (2, 3, 3, 1)
@@ -205,11 +201,6 @@ class RandomRotation(WarpLayer):
     """In training, rotates images about their centers by random angles.
 
     - factor: the largest angle as a share of a full turn, in both directions, or the lowest and the highest.
-    - fill_mode: what is beyond the border: "reflect", "wrap", "nearest", or "constant": ``fill_value``.
-    - interpolation: "bilinear" or "nearest".
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
-    - fill_value: the value outside the image.
 
     >>> pb.layers.random_rotation(0.1, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -236,11 +227,6 @@ class RandomTranslation(WarpLayer):
 
     - height_factor: the largest shift as a share of the height, up and down, or the lowest and the highest.
     - width_factor: the same of the width.
-    - fill_mode: what is beyond the border: "reflect", "wrap", "nearest", or "constant": ``fill_value``.
-    - interpolation: "bilinear" or "nearest".
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
-    - fill_value: the value outside the image.
 
     >>> pb.layers.random_translation(0.2, 0.2, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -264,11 +250,6 @@ class RandomShear(WarpLayer):
 
     - x_factor: the largest shift of a row for each row above it, in both directions, or the lowest and the highest.
     - y_factor: the same of columns.
-    - fill_mode: what is beyond the border: "reflect", "wrap", "nearest", or "constant": ``fill_value``.
-    - interpolation: "bilinear" or "nearest".
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
-    - fill_value: the value outside the image.
 
     >>> pb.layers.random_shear(0.2, 0.2, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -293,11 +274,6 @@ class RandomZoom(WarpLayer):
 
     - height_factor: how much larger the part of the image is that is seen: 0.2 for up to a fifth, negative to zoom in.
     - width_factor: the same of the width; by default the same draw, so that images are not distorted.
-    - fill_mode: what is beyond the border: "reflect", "wrap", "nearest", or "constant": ``fill_value``.
-    - interpolation: "bilinear" or "nearest".
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
-    - fill_value: the value outside the image.
 
     >>> pb.layers.random_zoom(0.2, seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -323,8 +299,6 @@ class RandomCrop(RandomImageLayer):
     """In training, cuts a random part out of each image; otherwise the middle.
 
     - height, width: the size of what is cut out.
-    - seed: makes the draws the same every time the program runs.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.random_crop(2, 2, seed=1)(np.ones((3, 4, 5, 1)), training=True).shape
     (3, 2, 2, 1)
@@ -360,9 +334,6 @@ class RandomBrightness(RandomImageLayer):
     """In training, makes images lighter or darker: adds a random number to each.
 
     - factor: the largest share of ``value_range`` that is added, in both directions, or the lowest and the highest.
-    - value_range: the lowest and the highest value of a pixel.
-    - seed: makes the draws the same every time the program runs.
-    - data_format: ``"channels_last"`` (default) or ``"channels_first"``.
 
     >>> pb.layers.random_brightness(0.2, value_range=[0, 1], seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -386,9 +357,6 @@ class RandomContrast(RandomImageLayer):
     """In training, raises or lowers the contrast: multiplies what differs from the mean of a channel.
 
     - factor: by how much the factor differs from 1, in both directions, or how much below and above it may be.
-    - value_range: the lowest and the highest value of a pixel.
-    - seed: makes the draws the same every time the program runs.
-    - data_format: ``"channels_last"`` (default) or ``"channels_first"``.
 
     >>> pb.layers.random_contrast(0.2, value_range=[0, 1], seed=1)(np.ones((2, 3, 3, 1)), training=True).shape
     (2, 3, 3, 1)
@@ -414,10 +382,7 @@ class RandomWidth(RandomImageLayer):
     """In training, resizes a batch to a random width; it cannot be compiled, as compiled programs have fixed shapes.
 
     - factor: the largest share by which the width changes, in both directions, or the lowest and the highest.
-    - interpolation: "bilinear" or "nearest".
-    - seed: makes the draws the same every time the program runs.
     - auto_vectorize: accepted, and has no effect.
-    - data_format: ``"channels_last"`` (default) or ``"channels_first"``.
 
     >>> pb.layers.random_width([0.5, 0.5])(np.ones((1, 2, 4, 1)), training=True).shape
     (1, 2, 6, 1)

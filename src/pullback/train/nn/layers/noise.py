@@ -51,7 +51,6 @@ class Dropout(RateLayer):
 
     - rate: the fraction of the inputs that is dropped.
     - noise_shape: 1 along axes that are dropped together; None means the input's own length.
-    - seed: makes the draws the same every time the program runs.
 
     >>> pb.layers.dropout(0.5)(np.ones((1, 3)))
     array([[1., 1., 1.]])
@@ -87,8 +86,6 @@ class SpatialDropout1d(SpatialDropout):
     """In training, drops whole channels of sequences (batch, steps, channels).
 
     - rate: the fraction of the channels that is dropped.
-    - seed: makes the draws the same every time the program runs.
-    - data_format: ``"channels_last"`` (default) or ``"channels_first"``.
 
     >>> y = pb.layers.spatial_dropout1d(0.5, seed=1)(np.ones((1, 3, 4)), training=True)
     >>> bool(np.all(y[0] == y[0, 0]))
@@ -103,8 +100,6 @@ class SpatialDropout2d(SpatialDropout):
     """In training, drops whole channels of images (batch, height, width, channels).
 
     - rate: the fraction of the channels that is dropped.
-    - data_format: "channels_last" (default) or "channels_first".
-    - seed: makes the draws the same every time the program runs.
 
     >>> pb.layers.spatial_dropout2d(0.5)(np.ones((1, 2, 2, 3))).shape
     (1, 2, 2, 3)
@@ -118,8 +113,6 @@ class SpatialDropout3d(SpatialDropout):
     """In training, drops whole channels of volumes (batch, depth, height, width, channels).
 
     - rate: the fraction of the channels that is dropped.
-    - data_format: "channels_last" (default) or "channels_first".
-    - seed: makes the draws the same every time the program runs.
 
     >>> pb.layers.spatial_dropout3d(0.5)(np.ones((1, 2, 2, 2, 3))).shape
     (1, 2, 2, 2, 3)
@@ -133,7 +126,6 @@ class GaussianNoise(RandomLayer):
     """In training, adds normal noise of this standard deviation; otherwise the identity.
 
     - stddev: the standard deviation.
-    - seed: makes the draws the same every time the program runs.
 
     >>> pb.layers.gaussian_noise(0.5)(np.ones((1, 3)))
     array([[1., 1., 1.]])
@@ -154,7 +146,6 @@ class GaussianDropout(RateLayer):
     """In training, multiplies by normal numbers with mean 1 and the variance that ``dropout(rate)`` has.
 
     - rate: the fraction that ``dropout`` would drop.
-    - seed: makes the draws the same every time the program runs.
 
     >>> pb.layers.gaussian_dropout(0.5)(np.ones((1, 3)))
     array([[1., 1., 1.]])
@@ -172,7 +163,6 @@ class AlphaDropout(RateLayer):
 
     - rate: the fraction of the inputs that is dropped.
     - noise_shape: 1 along axes that are dropped together; None means the input's own length.
-    - seed: makes the draws the same every time the program runs.
 
     >>> pb.layers.alpha_dropout(0.5)(np.ones((1, 3)))
     array([[1., 1., 1.]])

@@ -51,10 +51,7 @@ class BatchNormalization(ScaledLayer):
 
     - axis: the axis of the features.
     - momentum: the decay rate of the moving averages.
-    - epsilon: is added to the variance.
-    - center, scale: whether there is an offset ``beta`` and a factor ``gamma``.
-    - beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer: the initial values.
-    - beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint: of offset and factor.
+    - moving_mean_initializer, moving_variance_initializer: the initial values of the moving averages.
 
     >>> layer = pb.layers.batch_normalization(momentum=0.5)
     >>> x = np.array([[1.0], [3.0]], np.float32)
@@ -146,14 +143,6 @@ class LayerNormalization(ScaledLayer):
     """Normalizes each example to mean 0 and variance 1 over ``axis``, then applies a learned scale and offset.
 
     - axis: the axis, or axes, of an example.
-    - epsilon: is added to the variance.
-    - center, scale: whether there is an offset ``beta`` and a factor ``gamma``.
-    - beta_initializer: the initial values of ``beta``, which is added.
-    - gamma_initializer: those of ``gamma``, which multiplies.
-    - beta_regularizer: a term of ``beta`` that is added to the loss.
-    - gamma_regularizer: one of ``gamma``.
-    - beta_constraint: a function applied to ``beta`` after each step.
-    - gamma_constraint: a function applied to ``gamma`` after each step.
 
     >>> pb.layers.layer_normalization(epsilon=0.0)(np.array([[1.0, 3.0], [10.0, 30.0]]))
     Tensor([[-1., 1.], [-1., 1.]], dtype=float64)
@@ -194,14 +183,6 @@ class GroupNormalization(ScaledLayer):
 
     - groups: the number of groups; -1 for one of each channel.
     - axis: the axis of the channels.
-    - epsilon: is added to the variance.
-    - center, scale: whether there is an offset ``beta`` and a factor ``gamma``.
-    - beta_initializer: the initial values of ``beta``, which is added.
-    - gamma_initializer: those of ``gamma``, which multiplies.
-    - beta_regularizer: a term of ``beta`` that is added to the loss.
-    - gamma_regularizer: one of ``gamma``.
-    - beta_constraint: a function applied to ``beta`` after each step.
-    - gamma_constraint: a function applied to ``gamma`` after each step.
 
     >>> pb.layers.group_normalization(2, epsilon=0.0)(np.array([[1.0, 3.0, 10.0, 30.0]]))
     Tensor([[-1., 1., -1., 1.]], dtype=float64)

@@ -65,10 +65,7 @@ class AveragePooling(PoolingLayer):
 class MaxPooling1d(MaxPooling):
     """The maximum of each window of sequences (batch, steps, channels).
 
-    - pool_size: the length of the windows.
     - strides: the distance between windows; by default ``pool_size``.
-    - padding: "valid", or "same": windows may reach over the end.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.max_pooling1d(2)(np.array([[[1.0], [3.0], [2.0], [0.0]]])).ravel()
     array([3., 2.])
@@ -81,10 +78,7 @@ class MaxPooling1d(MaxPooling):
 class MaxPooling2d(MaxPooling):
     """The maximum of each window of images (batch, height, width, channels).
 
-    - pool_size: the height and width of the windows, or one number for both.
     - strides: the distance between windows; by default ``pool_size``.
-    - padding: "valid", or "same": windows may reach over the end.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.max_pooling2d()(np.arange(16.0).reshape(1, 4, 4, 1)).ravel()
     array([ 5.,  7., 13., 15.])
@@ -95,10 +89,7 @@ class MaxPooling2d(MaxPooling):
 class MaxPooling3d(MaxPooling):
     """The maximum of each window of volumes (batch, depth, height, width, channels).
 
-    - pool_size: the lengths of the windows, or one number for all axes.
     - strides: the distance between windows; by default ``pool_size``.
-    - padding: "valid", or "same": windows may reach over the end.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.max_pooling3d()(np.arange(8.0).reshape(1, 2, 2, 2, 1)).ravel()
     array([7.])
@@ -111,10 +102,7 @@ class MaxPooling3d(MaxPooling):
 class AveragePooling1d(AveragePooling):
     """The mean of each window of sequences (batch, steps, channels).
 
-    - pool_size: the length of the windows.
     - strides: the distance between windows; by default ``pool_size``.
-    - padding: "valid", or "same": windows may reach over the end.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.average_pooling1d(2)(np.array([[[1.0], [3.0], [2.0], [0.0]]])).ravel()
     array([2., 1.])
@@ -127,10 +115,7 @@ class AveragePooling1d(AveragePooling):
 class AveragePooling2d(AveragePooling):
     """The mean of each window of images (batch, height, width, channels).
 
-    - pool_size: the height and width of the windows, or one number for both.
     - strides: the distance between windows; by default ``pool_size``.
-    - padding: "valid", or "same": windows may reach over the end.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.average_pooling2d()(np.arange(16.0).reshape(1, 4, 4, 1)).ravel()
     array([ 2.5,  4.5, 10.5, 12.5])
@@ -141,10 +126,7 @@ class AveragePooling2d(AveragePooling):
 class AveragePooling3d(AveragePooling):
     """The mean of each window of volumes (batch, depth, height, width, channels).
 
-    - pool_size: the lengths of the windows, or one number for all axes.
     - strides: the distance between windows; by default ``pool_size``.
-    - padding: "valid", or "same": windows may reach over the end.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.average_pooling3d()(np.arange(8.0).reshape(1, 2, 2, 2, 1)).ravel()
     array([3.5])
@@ -185,9 +167,6 @@ class GlobalAveragePooling(GlobalPooling):
 class GlobalMaxPooling1d(GlobalMaxPooling):
     """The maximum of each channel of a sequence.
 
-    - keepdims: whether the axes of space stay, with length 1.
-    - data_format: "channels_last" (default) or "channels_first".
-
     >>> pb.layers.global_max_pooling1d()(np.array([[[1.0, 4.0], [3.0, 2.0]]]))
     array([[3., 4.]])
     """
@@ -199,9 +178,6 @@ class GlobalMaxPooling1d(GlobalMaxPooling):
 class GlobalMaxPooling2d(GlobalMaxPooling):
     """The maximum of each channel of an image.
 
-    - keepdims: whether the axes of space stay, with length 1.
-    - data_format: "channels_last" (default) or "channels_first".
-
     >>> pb.layers.global_max_pooling2d()(np.arange(8.0).reshape(1, 2, 2, 2))
     array([[6., 7.]])
     """
@@ -210,9 +186,6 @@ class GlobalMaxPooling2d(GlobalMaxPooling):
 @dataclass(eq=False)
 class GlobalMaxPooling3d(GlobalMaxPooling):
     """The maximum of each channel of a volume.
-
-    - keepdims: whether the axes of space stay, with length 1.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.global_max_pooling3d()(np.arange(16.0).reshape(1, 2, 2, 2, 2))
     array([[14., 15.]])
@@ -224,9 +197,6 @@ class GlobalMaxPooling3d(GlobalMaxPooling):
 @dataclass(eq=False)
 class GlobalAveragePooling1d(GlobalAveragePooling):
     """The mean of each channel of a sequence.  Masked steps do not count.
-
-    - keepdims: whether the axes of space stay, with length 1.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.global_average_pooling1d()(np.array([[[1.0, 4.0], [3.0, 2.0]]]))
     array([[2., 3.]])
@@ -247,9 +217,6 @@ class GlobalAveragePooling1d(GlobalAveragePooling):
 class GlobalAveragePooling2d(GlobalAveragePooling):
     """The mean of each channel of an image.
 
-    - keepdims: whether the axes of space stay, with length 1.
-    - data_format: "channels_last" (default) or "channels_first".
-
     >>> pb.layers.global_average_pooling2d()(np.arange(8.0).reshape(1, 2, 2, 2))
     array([[3., 4.]])
     """
@@ -258,9 +225,6 @@ class GlobalAveragePooling2d(GlobalAveragePooling):
 @dataclass(eq=False)
 class GlobalAveragePooling3d(GlobalAveragePooling):
     """The mean of each channel of a volume.
-
-    - keepdims: whether the axes of space stay, with length 1.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.global_average_pooling3d()(np.arange(16.0).reshape(1, 2, 2, 2, 2))
     array([[7., 8.]])
@@ -311,9 +275,6 @@ class AdaptiveAveragePooling(AdaptivePooling):
 class AdaptiveMaxPooling1d(AdaptiveMaxPooling):
     """The maximum of each part of a sequence that is divided into ``output_size`` parts along the steps.
 
-    - output_size: the number of parts.
-    - data_format: "channels_last" (default) or "channels_first".
-
     >>> pb.layers.adaptive_max_pooling1d(3)(np.ones((1, 5, 2))).shape
     (1, 3, 2)
     """
@@ -325,9 +286,6 @@ class AdaptiveMaxPooling1d(AdaptiveMaxPooling):
 class AdaptiveMaxPooling2d(AdaptiveMaxPooling):
     """The maximum of each part of an image that is divided into ``output_size`` parts along each axis.
 
-    - output_size: the number of parts along each axis, or one number for all.
-    - data_format: "channels_last" (default) or "channels_first".
-
     >>> pb.layers.adaptive_max_pooling2d(3)(np.ones((1, 5, 5, 2))).shape
     (1, 3, 3, 2)
     """
@@ -336,9 +294,6 @@ class AdaptiveMaxPooling2d(AdaptiveMaxPooling):
 @dataclass(eq=False)
 class AdaptiveMaxPooling3d(AdaptiveMaxPooling):
     """The maximum of each part of a volume that is divided into ``output_size`` parts along each axis.
-
-    - output_size: the number of parts along each axis, or one number for all.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.adaptive_max_pooling3d(3)(np.ones((1, 5, 5, 5, 2))).shape
     (1, 3, 3, 3, 2)
@@ -351,9 +306,6 @@ class AdaptiveMaxPooling3d(AdaptiveMaxPooling):
 class AdaptiveAveragePooling1d(AdaptiveAveragePooling):
     """The mean of each part of a sequence that is divided into ``output_size`` parts along the steps.
 
-    - output_size: the number of parts.
-    - data_format: "channels_last" (default) or "channels_first".
-
     >>> pb.layers.adaptive_average_pooling1d(3)(np.ones((1, 5, 2))).shape
     (1, 3, 2)
     """
@@ -365,9 +317,6 @@ class AdaptiveAveragePooling1d(AdaptiveAveragePooling):
 class AdaptiveAveragePooling2d(AdaptiveAveragePooling):
     """The mean of each part of an image that is divided into ``output_size`` parts along each axis.
 
-    - output_size: the number of parts along each axis, or one number for all.
-    - data_format: "channels_last" (default) or "channels_first".
-
     >>> pb.layers.adaptive_average_pooling2d(3)(np.ones((1, 5, 5, 2))).shape
     (1, 3, 3, 2)
     """
@@ -376,9 +325,6 @@ class AdaptiveAveragePooling2d(AdaptiveAveragePooling):
 @dataclass(eq=False)
 class AdaptiveAveragePooling3d(AdaptiveAveragePooling):
     """The mean of each part of a volume that is divided into ``output_size`` parts along each axis.
-
-    - output_size: the number of parts along each axis, or one number for all.
-    - data_format: "channels_last" (default) or "channels_first".
 
     >>> pb.layers.adaptive_average_pooling3d(3)(np.ones((1, 5, 5, 5, 2))).shape
     (1, 3, 3, 3, 2)

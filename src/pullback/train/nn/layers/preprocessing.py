@@ -511,15 +511,9 @@ class Lookup(HostLayer):
 class StringLookup(Lookup):
     """Maps texts to their numbers in a vocabulary, which is given or learnt by ``adapt``.
 
-    - max_tokens: the largest size of the vocabulary, special tokens included.
-    - num_oov_indices: how many numbers there are for unknown texts.
-    - mask_token: the text that stands for padding, number 0.
-    - oov_token: the text of unknown numbers, if inverted.
     - vocabulary: the texts, or a file with one in each line.
-    - idf_weights: for "tf_idf", the weight of each text.
     - invert: whether numbers are mapped to texts.
     - output_mode: "int", or vectors: "one_hot", "multi_hot", "count" or "tf_idf".
-    - pad_to_max_tokens: whether vectors have length ``max_tokens``.
 
     >>> layer = pb.layers.string_lookup(vocabulary=["a", "b"])
     >>> layer(np.array([["b", "z", "a"]]))
@@ -534,15 +528,9 @@ class StringLookup(Lookup):
 class IntegerLookup(Lookup):
     """Maps integers to their numbers in a vocabulary, which is given or learnt by ``adapt``.
 
-    - max_tokens: the largest size of the vocabulary, special tokens included.
-    - num_oov_indices: how many numbers there are for unknown integers.
-    - mask_token: the integer that stands for padding, number 0.
-    - oov_token: the integer of unknown numbers, if inverted.
     - vocabulary: the integers.
-    - idf_weights: for "tf_idf", the weight of each integer.
     - invert: whether numbers are mapped to integers.
     - output_mode: "int", or vectors: "one_hot", "multi_hot", "count" or "tf_idf".
-    - pad_to_max_tokens: whether vectors have length ``max_tokens``.
 
     >>> layer = pb.layers.integer_lookup(vocabulary=[12, 36])
     >>> layer(np.array([[36, 7, 12]]))
@@ -565,7 +553,6 @@ class TextVectorization(HostLayer):
     - ngrams: an n, to add groups of up to so many words, or a list of lengths of groups.
     - output_mode: "int", or vectors: "multi_hot", "count" or "tf_idf".
     - output_sequence_length: with "int", the length to which sequences are cut or padded.
-    - pad_to_max_tokens: whether vectors have length ``max_tokens``.
     - vocabulary: the words, in place of ``adapt``.
     - idf_weights: for "tf_idf", the weight of each word.
 

@@ -179,11 +179,6 @@ class Rnn(RecurrentLayer):
     """A cell, or a list of cells that are stacked, applied to sequences.
 
     - cell: one of ``simple_rnn_cell``, ``gru_cell``, ``lstm_cell``, ``stacked_rnn_cells``, one of your own, or a list.
-    - return_sequences, return_state, go_backwards, stateful: as of ``lstm``.
-    - zero_output_for_mask: whether outputs of masked steps are zero; else they are the outputs before.
-    - unroll: accepted, and has no effect.
-    - input_dim: the length of the last axis of the input.
-    - input_length: how many steps the input has.
 
     >>> layer = pb.layers.rnn([pb.layers.lstm_cell(3), pb.layers.gru_cell(2)], return_sequences=True)
     >>> layer(np.ones((2, 5, 4))).shape
@@ -218,29 +213,6 @@ class Rnn(RecurrentLayer):
 class SimpleRnn(RecurrentLayer, SimpleRnnCell):
     """``h = activation(x @ kernel + h @ recurrent_kernel + bias)``, step by step.
 
-    - units: the number of outputs.
-    - activation: a function of each result, or its name.
-    - use_bias: whether a bias is added.
-    - return_sequences: whether all outputs are returned, and not the last one.
-    - return_state: whether the last states are returned, too.
-    - go_backwards: whether it begins with the last step.
-    - stateful: whether a call begins with the last states of the call before.
-    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
-    - unroll, implementation: accepted, and without effect.
-    - seed: makes the draws the same every time the program runs.
-    - kernel_initializer: the initial values of the kernel.
-    - recurrent_initializer: those of the recurrent kernel.
-    - bias_initializer: those of the bias.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - recurrent_regularizer: one of the recurrent kernel.
-    - bias_regularizer: one of the bias.
-    - kernel_constraint: a function applied to the kernel after each step.
-    - recurrent_constraint: a function applied to the recurrent kernel after each step.
-    - bias_constraint: a function applied to the bias after each step.
-    - zero_output_for_mask: whether the output of masked steps is 0.
-    - input_dim: the length of the last axis of the input.
-    - input_length: how many steps the input has.
-
     >>> pb.layers.simple_rnn(3)(np.ones((2, 5, 4))).shape
     (2, 3)
     >>> pb.layers.simple_rnn(3, return_sequences=True)(np.ones((2, 5, 4))).shape
@@ -251,30 +223,6 @@ class SimpleRnn(RecurrentLayer, SimpleRnnCell):
 @dataclass(eq=False)
 class Lstm(RecurrentLayer, LstmCell):
     """Long short-term memory: gates decide what enters the cell state ``c``, what stays in it, and what is output.
-
-    - units: the number of outputs.
-    - activation, recurrent_activation: of new values, and of the gates.
-    - unit_forget_bias: whether the initial bias of the forget gate is 1.
-    - return_sequences: whether all outputs are returned, and not the last one.
-    - return_state: whether the last states are returned, too: the output and ``c``.
-    - go_backwards: whether it begins with the last step.
-    - stateful: whether a call begins with the last states of the call before.
-    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
-    - unroll, implementation: accepted, and without effect.
-    - seed: makes the draws the same every time the program runs.
-    - use_bias: whether a bias is added.
-    - kernel_initializer: the initial values of the kernel.
-    - recurrent_initializer: those of the recurrent kernel.
-    - bias_initializer: those of the bias.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - recurrent_regularizer: one of the recurrent kernel.
-    - bias_regularizer: one of the bias.
-    - kernel_constraint: a function applied to the kernel after each step.
-    - recurrent_constraint: a function applied to the recurrent kernel after each step.
-    - bias_constraint: a function applied to the bias after each step.
-    - zero_output_for_mask: whether the output of masked steps is 0.
-    - input_dim: the length of the last axis of the input.
-    - input_length: how many steps the input has.
 
     >>> layer = pb.layers.lstm(3, return_state=True)
     >>> [y.shape for y in layer(np.ones((2, 5, 4)))]
@@ -291,29 +239,7 @@ class Gru(RecurrentLayer, GruCell):
     ``reset_after`` applies the reset gate after the product with the recurrent kernel, as Keras 3 and cuDNN do;
     TensorFlow.js does not.
 
-    - units: the number of outputs.
-    - activation, recurrent_activation: of new values, and of the gates.
     - reset_after: where the reset gate is applied.
-    - return_sequences: whether all outputs are returned, and not the last one.
-    - return_state: whether the last state is returned, too.
-    - go_backwards: whether it begins with the last step.
-    - stateful: whether a call begins with the last state of the call before.
-    - dropout, recurrent_dropout: in training, the fractions of inputs and of states that are dropped.
-    - unroll, implementation: accepted, and without effect.
-    - seed: makes the draws the same every time the program runs.
-    - use_bias: whether a bias is added.
-    - kernel_initializer: the initial values of the kernel.
-    - recurrent_initializer: those of the recurrent kernel.
-    - bias_initializer: those of the bias.
-    - kernel_regularizer: a term of the kernel that is added to the loss.
-    - recurrent_regularizer: one of the recurrent kernel.
-    - bias_regularizer: one of the bias.
-    - kernel_constraint: a function applied to the kernel after each step.
-    - recurrent_constraint: a function applied to the recurrent kernel after each step.
-    - bias_constraint: a function applied to the bias after each step.
-    - zero_output_for_mask: whether the output of masked steps is 0.
-    - input_dim: the length of the last axis of the input.
-    - input_length: how many steps the input has.
 
     >>> pb.layers.gru(3)(np.ones((2, 5, 4))).shape
     (2, 3)
