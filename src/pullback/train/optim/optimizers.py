@@ -74,13 +74,13 @@ def momentum(
     >>> w.item()
     0.0
     """
+    config = _collect_arguments(locals())
     decay_rate = _check_fraction("momentum", "momentum", momentum)
 
     def rule(x: Array, g: Array, m: Array, rate: Number) -> Any:
         moved: Any = decay_rate * m + g
         return x - rate * (g + decay_rate * moved if use_nesterov else moved), moved
 
-    config = {"learning_rate": learning_rate, "momentum": momentum, "use_nesterov": use_nesterov}
     return Optimizer(_momentum, config, rule, _return_rate, {"momentum": 0.0}, options)
 
 
@@ -103,6 +103,7 @@ def adagrad(
     >>> w.numpy().round(2)
     array([ 0.51, 99.5 ], dtype=float32)
     """
+    config = _collect_arguments(locals())
     start = as_number("adagrad", "initial_accumulator_value", initial_accumulator_value, 0)
     small = _check_epsilon("adagrad", epsilon)
 
@@ -110,11 +111,6 @@ def adagrad(
         squares = squares + g * g
         return x - rate * g / np.sqrt(squares + small), squares
 
-    config = {
-        "learning_rate": learning_rate,
-        "initial_accumulator_value": initial_accumulator_value,
-        "epsilon": small,
-    }
     return Optimizer(adagrad, config, rule, _return_rate, {"accumulator": start}, options, row_wise=True)
 
 
@@ -131,6 +127,7 @@ def adadelta(
     >>> w.numpy().round(2)
     array([-0.41, 98.59], dtype=float32)
     """
+    config = _collect_arguments(locals())
     decay_rate, small = _check_fraction("adadelta", "rho", rho), _check_epsilon("adadelta", epsilon)
 
     def rule(x: Array, g: Array, squares: Array, steps: Array, rate: Number) -> Any:
@@ -138,7 +135,6 @@ def adadelta(
         step = np.sqrt((steps + small) / (squares + small)) * g
         return x - rate * step, squares, decay_rate * steps + (1.0 - decay_rate) * (step * step)
 
-    config = {"learning_rate": learning_rate, "rho": rho, "epsilon": small}
     return Optimizer(adadelta, config, rule, _return_rate, {"accum_grad": 0.0, "accum_var": 0.0}, options)
 
 
@@ -248,6 +244,7 @@ def adamax(
     >>> w.numpy()
     array([ 0.5, 99.5], dtype=float32)
     """
+    config = _collect_arguments(locals())
     b1, b2 = _check_fraction("adamax", "beta1", beta1), _check_fraction("adamax", "beta2", beta2)
     small, slower = _check_epsilon("adamax", epsilon), as_number("adamax", "decay", decay, 0)
 
@@ -260,7 +257,6 @@ def adamax(
         largest = np.maximum(b2 * largest, np.abs(g))
         return x - rate * m / (largest + small), m, largest
 
-    config = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon": small, "decay": decay}
     return Optimizer(adamax, config, rule, numbers, {"m": 0.0, "v": 0.0}, options)
 
 
@@ -283,10 +279,9 @@ def rmsprop(
     >>> w.numpy()
     array([ 0.8, 99.8], dtype=float32)
     """
-    decay_rate, momentum_rate = (
-        _check_fraction("rmsprop", "decay", decay),
-        _check_fraction("rmsprop", "momentum", momentum),
-    )
+    config = _collect_arguments(locals())
+    decay_rate = _check_fraction("rmsprop", "decay", decay)
+    momentum_rate = _check_fraction("rmsprop", "momentum", momentum)
     small = _check_epsilon("rmsprop", epsilon)
 
     def plain(x: Array, g: Array, squares: Array, m: Array, rate: Number) -> Any:
@@ -301,13 +296,6 @@ def rmsprop(
         m = momentum_rate * m + rate * g / np.sqrt(variance + small)
         return x - m, squares, m, mean
 
-    config = {
-        "learning_rate": learning_rate,
-        "decay": decay,
-        "momentum": momentum,
-        "epsilon": small,
-        "centered": centered,
-    }
     starts = {"rms": 0.0, "momentum": 0.0} | ({"mg": 0.0} if centered else {})
     return Optimizer(rmsprop, config, about_mean if centered else plain, _return_rate, starts, options)
 
@@ -323,12 +311,12 @@ def lion(
     >>> w.numpy()
     array([ 0.5, 99.5], dtype=float32)
     """
+    config = _collect_arguments(locals())
     b1, b2 = _check_fraction("lion", "beta1", beta1), _check_fraction("lion", "beta2", beta2)
 
     def rule(x: Array, g: Array, m: Array, rate: Number) -> Any:
         return x - rate * np.sign(b1 * m + (1.0 - b1) * g), b2 * m + (1.0 - b2) * g
 
-    config = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2}
     return Optimizer(lion, config, rule, _return_rate, {"m": 0.0}, options)
 
 
@@ -347,6 +335,7 @@ def nadam(
     >>> w.numpy().round(3)
     array([ 0.469, 99.469], dtype=float32)
     """
+    config = _collect_arguments(locals())
     b1, b2 = _check_fraction("nadam", "beta1", beta1), _check_fraction("nadam", "beta2", beta2)
     small = _check_epsilon("nadam", epsilon)
 
@@ -371,7 +360,6 @@ def nadam(
         step = after * m / (1.0 - product * after) + (1.0 - now) * g / (1.0 - product)
         return x - rate * step / (scale * np.sqrt(v) + small), m, v, product
 
-    config = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon": small}
     starts = {"m": 0.0, "v": 0.0, "product": 1.0}
     return Optimizer(nadam, config, rule, numbers, starts, options, slot_shapes={"product": _use_no_shape}, whole=True)
 
@@ -400,6 +388,7 @@ def ftrl(
     >>> w.numpy().round(3)
     array([0.226, 0.   ], dtype=float32)
     """
+    config = _collect_arguments(locals())
     power, l1 = -learning_rate_power, l1_regularization_strength
     if power < 0:
         raise ArgumentError(f"ftrl: learning_rate_power must not be more than 0, got {learning_rate_power!r}.")
@@ -411,20 +400,8 @@ def ftrl(
         quadratic = new**power / rate + 2.0 * (l2_regularization_strength + beta / (2.0 * rate))
         return (np.clip(linear, -l1, l1) - linear) / quadratic, new, linear
 
-    config = {
-        "learning_rate": learning_rate,
-        "learning_rate_power": learning_rate_power,
-        "initial_accumulator_value": initial_accumulator_value,
-        "l1_regularization_strength": l1_regularization_strength,
-        "l2_regularization_strength": l2_regularization_strength,
-        "l2_shrinkage_regularization_strength": l2_shrinkage_regularization_strength,
-        "beta": beta,
-    }
-    starts = {
-        "accumulator": as_number("ftrl", "initial_accumulator_value", initial_accumulator_value, 0),
-        "linear": 0.0,
-    }
-    return Optimizer(ftrl, config, rule, _return_rate, starts, options)
+    start = as_number("ftrl", "initial_accumulator_value", initial_accumulator_value, 0)
+    return Optimizer(ftrl, config, rule, _return_rate, {"accumulator": start, "linear": 0.0}, options)
 
 
 @accept_names(KERAS_NAMES)
@@ -442,6 +419,7 @@ def lamb(
     >>> w.numpy().round(3)
     array([1.232, 2.232], dtype=float32)
     """
+    config = _collect_arguments(locals())
     b1, b2 = _check_fraction("lamb", "beta1", beta1), _check_fraction("lamb", "beta2", beta2)
     small = _check_epsilon("lamb", epsilon)
 
@@ -456,7 +434,6 @@ def lamb(
         ratio = np.where((length > 0) & (reach > 0), length / np.where(reach > 0, reach, 1.0), 1.0)
         return x - (rate * ratio).astype(x.dtype) * step, m, v
 
-    config = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon": small}
     return Optimizer(lamb, config, rule, numbers, {"m": 0.0, "v": 0.0}, options, whole=True)
 
 
@@ -484,6 +461,7 @@ def adafactor(
     >>> [x.shape for x in optimizer.state_dict().values() if np.ndim(x)]
     [(2,), (2,), (0,)]
     """
+    config = _collect_arguments(locals())
 
     def numbers(rate: Number, steps: Number) -> Any:
         limit = steps**-0.5  # Keras's rule has it with and without relative_step
@@ -503,14 +481,6 @@ def adafactor(
         size = np.maximum(epsilon_2, np.sqrt(np.mean(x * x)))
         return (x - rate * size * step).astype(x.dtype), rows, columns, squares
 
-    config = {
-        "learning_rate": learning_rate,
-        "beta_2_decay": beta_2_decay,
-        "epsilon_1": epsilon_1,
-        "epsilon_2": epsilon_2,
-        "clip_threshold": clip_threshold,
-        "relative_step": relative_step,
-    }
     shapes = {
         "rows": lambda shape, _: shape[:-1] if len(shape) >= 2 else (0,),
         "columns": lambda shape, _: (*shape[:-2], shape[-1]) if len(shape) >= 2 else (0,),
@@ -563,6 +533,7 @@ def muon(
     array([[1.98, 1.24],
            [1.24, 1.98]], dtype=float32)
     """
+    config = _collect_arguments(locals()) | {"exclude_layers": list(exclude_layers)}
     b1, b2 = _check_fraction("muon", "adam_beta_1", adam_beta_1), _check_fraction("muon", "adam_beta_2", adam_beta_2)
     kept, small = _check_fraction("muon", "momentum", momentum), _check_epsilon("muon", epsilon)
     patterns = [re.compile(pattern) for pattern in exclude_layers]
@@ -586,38 +557,21 @@ def muon(
         m = kept * m + g
         ahead: Any = g + kept * m if nesterov else m
         length = 1.0 if rms_rate is None else rms_rate * max(x.shape) ** 0.5
-        return x * decay - rate * length * orthogonalize(ahead), m, v
+        return x * decay - rate * length * _orthogonalize(ahead, ns_steps, muon_a, muon_b, muon_c), m, v
 
-    def orthogonalize(x: Any) -> Any:
-        """Return nearly the matrix with the same singular vectors and all singular values 1."""
-        is_tall = x.shape[0] > x.shape[1]
-        x = x.T if is_tall else x
-        x = x / (np.sqrt(np.sum(x * x)) + 1e-7)
-        for _ in range(ns_steps):
-            square = x @ x.T
-            x = muon_a * x + (muon_b * square + muon_c * (square @ square)) @ x
-        return x.T if is_tall else x
-
-    config = {
-        "learning_rate": learning_rate,
-        "adam_beta_1": adam_beta_1,
-        "adam_beta_2": adam_beta_2,
-        "adam_weight_decay": adam_weight_decay,
-        "epsilon": small,
-        "weight_decay": weight_decay,
-        "exclude_layers": list(exclude_layers),
-        "exclude_embeddings": exclude_embeddings,
-        "muon_a": muon_a,
-        "muon_b": muon_b,
-        "muon_c": muon_c,
-        "adam_lr_ratio": adam_lr_ratio,
-        "momentum": momentum,
-        "ns_steps": ns_steps,
-        "nesterov": nesterov,
-        "rms_rate": rms_rate,
-    }
     starts, shapes = {"m": 0.0, "v": 0.0}, {"v": find_shape}
     return Optimizer(muon, config, rule, numbers, starts, {**options}, slot_shapes=shapes, whole=True)  # type: ignore[typeddict-item]
+
+
+def _orthogonalize(x: Any, steps: int, a: float, b: float, c: float) -> Any:
+    """Return nearly the matrix with the same singular vectors and all singular values 1, by Newton and Schulz."""
+    is_tall = x.shape[0] > x.shape[1]
+    x = x.T if is_tall else x
+    x = x / (np.sqrt(np.sum(x * x)) + 1e-7)
+    for _ in range(steps):
+        square = x @ x.T
+        x = a * x + (b * square + c * (square @ square)) @ x
+    return x.T if is_tall else x
 
 
 @accept_names(KERAS_NAMES)
@@ -638,7 +592,7 @@ def schedule_free_adamw(
     >>> w.numpy().round(3)
     array([ 0.5, 99.5], dtype=float32)
     """
-    name = "schedule_free_adamw"
+    config, name = _collect_arguments(locals()), "schedule_free_adamw"
     b1, b2 = _check_fraction(name, "beta1", beta1), _check_fraction(name, "beta2", beta2)
 
     def numbers(rate: Number, steps: Number) -> Any:
@@ -654,13 +608,6 @@ def schedule_free_adamw(
         new = (1.0 - b1) * fast + b1 * (kept_mean + weight * fast)
         return new, fast - new, v
 
-    config = {
-        "learning_rate": learning_rate,
-        "beta1": beta1,
-        "beta2": beta2,
-        "epsilon": epsilon,
-        "warmup_steps": warmup_steps,
-    }
     return Optimizer(schedule_free_adamw, config, rule, numbers, {"ahead": 0.0, "v": 0.0}, options)
 
 
@@ -694,6 +641,12 @@ def loss_scale_optimizer(
     config = inner_optimizer.get_config()
     scale = {"loss_scale_factor": initial_scale, "dynamic_growth_steps": dynamic_growth_steps}
     return inner_optimizer.maker(**{**config, **scale})
+
+
+def _collect_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an optimizer, from the ``locals()`` of its function, without those of every optimizer."""
+    own = {name: x for name, x in given.items() if name != "options"}
+    return own | ({"epsilon": EPSILON} if own.get("epsilon", 0.0) is None else {})
 
 
 def _check_fraction(name: str, argument: str, value: float) -> float:
