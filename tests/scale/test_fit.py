@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.errors import ArgumentError
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(41, 3)).astype(np.float32)
@@ -133,3 +134,8 @@ def test_scale_fit_refuses_non_additive_loss() -> None:
         model.compile(pb.train.sgd(0.1, lazy=True), "mse")
         with pytest.raises(pb.errors.ArgumentError, match="lazy=True"):
             model.fit(SHARDS, pool=pool)
+
+
+def test_fit_with_pool_refuses_batch_size_0() -> None:
+    with pb.scale.Pool("serial") as pool, pytest.raises(ArgumentError, match="batch_size must be 1 or more, got 0"):
+        make_model().fit(SHARDS, pool=pool, batch_size=0)

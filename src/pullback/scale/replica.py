@@ -61,7 +61,7 @@ class Replica:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.trainer: Trainer = model._trainer
+        self.trainer: Trainer = model.get_trainer()
         self.order: tuple[Any, Any] = None, None  # of which shard and epoch, and the rows
 
     def train(self, shard: int, data: Any, step: Step) -> list[Any] | None:

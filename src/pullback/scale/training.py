@@ -16,7 +16,6 @@ from pullback.train.loop.examples import Arrays
 from pullback.train.loop.model import TrainableModel
 from pullback.train.loop.results import RunningResults, StepResults
 from pullback.train.loop.trainer import Trainer
-from pullback.train.optim.step import Optimizer
 
 
 class Workers(Protocol):
@@ -113,19 +112,6 @@ class ShardSteps:
     def metric_names(self) -> list[str]:
         """The names of all losses and metrics."""
         return self.trainer.metric_names
-
-    @property
-    def stop_training(self) -> bool:
-        """Whether a callback stops the training."""
-        return self.trainer.stop_training
-
-    @stop_training.setter
-    def stop_training(self, value: bool) -> None:
-        self.trainer.stop_training = value
-
-    def get_optimizer(self) -> Optimizer:
-        """Return the optimizer."""
-        return self.trainer.get_optimizer()
 
     def load_checkpoint(self, path: StrPath) -> tuple[Any, Any]:
         """Load a checkpoint; return the position in training and the callbacks' state."""

@@ -138,6 +138,8 @@ def test_own_test_step_is_used_by_evaluate_and_validation() -> None:
     assert model.test_on_batch(X, Y, return_dict=True) == {"largest": pytest.approx(largest, rel=1e-5)}
     history = model.fit(X, Y, epochs=2, verbose=0, validation_data=(X, Y)).history
     assert list(history) == ["loss", "val_largest"]
+    with pytest.raises(ArgumentError, match="batch_size must be an integer of 1 or more, got 0"):
+        model.evaluate(X, Y, batch_size=0)
 
 
 def test_errors_of_own_steps() -> None:

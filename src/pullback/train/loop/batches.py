@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from pullback.errors import DataError
+from pullback.train.arguments import check_count
 from pullback.train.data.dataset import Dataset
 
 
@@ -85,6 +86,8 @@ class LimitedBatches:
 
 def as_batches(source: Any, steps: int | None = None) -> Batches:
     """Return batches of a dataset or an iterable; ``steps`` of them make an epoch, if it is given."""
+    if steps is not None:
+        check_count("fit, evaluate and predict", "the number of steps", steps)
     made: Batches = source if isinstance(source, Dataset) else IterableBatches(source)
     return made if steps is None else LimitedBatches(made, steps)
 

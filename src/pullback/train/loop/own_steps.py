@@ -16,9 +16,7 @@ from pullback.errors import ArgumentError, DataError, NanError
 from pullback.train.io.saving import StrPath
 from pullback.train.loop.examples import Arrays, Examples
 from pullback.train.loop.metrics.metric import Metric, PendingResult, collect_updates
-from pullback.train.loop.model import TrainableModel
 from pullback.train.loop.results import StepResults, as_number
-from pullback.train.optim.step import Optimizer
 from pullback.typing import Array
 
 if TYPE_CHECKING:
@@ -84,7 +82,7 @@ class OwnSteps:
     """
 
     def __init__(self, trainer: Trainer, method: str, eager: bool) -> None:
-        self._trainer, self._method, self._eager = trainer, method, eager
+        self._trainer, self._name, self._method, self._eager = trainer, trainer.model.name, method, eager
         self._usual_size: int | None = None
         self._program: Callable[..., Any] | None = None
         self._logged: Logged | None = None
@@ -93,35 +91,17 @@ class OwnSteps:
     # ---- what a run asks
 
     @property
-    def model(self) -> TrainableModel:
-        """The model that is trained."""
-        return self._trainer.model
-
-    @property
     def metric_names(self) -> list[str]:
         """The names of the numbers that the latest step returned."""
         return [] if self._logged is None else list(self._logged.names)
 
-    @property
-    def stop_training(self) -> bool:
-        """Whether a callback stops the training."""
-        return self._trainer.stop_training
-
-    @stop_training.setter
-    def stop_training(self, value: bool) -> None:
-        self._trainer.stop_training = value
-
-    def get_optimizer(self) -> Optimizer:
-        """Return the optimizer that ``compile`` was given."""
-        return self._trainer.get_optimizer()
-
     def begin_results(self) -> OwnResults:
         """Return the results of an epoch or evaluation that begins: the model's metrics forget what they have."""
-        return OwnResults(self.model.metrics)
+        return OwnResults(self._trainer.model.metrics)
 
     def load_checkpoint(self, path: StrPath) -> tuple[Any, Any]:
         """Raise an error: what a step of the user's keeps between epochs is not in a checkpoint."""
-        raise _make_resume_error(f"{self.model.name}.fit")
+        raise _make_resume_error(f"{self._name}.fit")
 
     def explain_nan(self, xs: Arrays, ys: Arrays, ws: Arrays) -> object:
         """Return a report of where NaN or infinity came from in a step."""
@@ -140,7 +120,7 @@ class OwnSteps:
         return tuple(map(self._as_array, _list_leaves(batch))), (), ()
 
     def _as_array(self, x: Any) -> Array:
-        array = np.asarray(as_array(x, what=f"{self.model.name}.{self._method}"))
+        array = np.asarray(as_array(x, what=f"{self._name}.{self._method}"))
         dtype = self._trainer.find_dtype()
         return array.astype(dtype) if array.dtype.kind == "f" and array.dtype != dtype else array
 
@@ -196,7 +176,7 @@ class OwnSteps:
         logged = Logged(tuple(logs), pending, [metric for metric, _ in updates])
         if self._logged not in (None, logged):
             raise ArgumentError(
-                f"{self.model.name}.{self._method}: it returned {', '.join(logged.names)} and updated "
+                f"{self._name}.{self._method}: it returned {', '.join(logged.names)} and updated "
                 f"{len(logged.updated)} metrics, and others for a batch of another shape. Compile the model with "
                 "run_eagerly=True."
             )
@@ -205,10 +185,10 @@ class OwnSteps:
 
     def _call_method(self, data: Any) -> dict[str, Any]:
         with self._trainer.collect_batch_losses():
-            logs = getattr(self.model, self._method)(data)
+            logs = getattr(self._trainer.model, self._method)(data)
         if not isinstance(logs, dict) or not all(isinstance(name, str) for name in logs):
             raise ArgumentError(
-                f"{self.model.name}.{self._method}: expected a dict of numbers by name, as {{'loss': loss}}, got "
+                f"{self._name}.{self._method}: expected a dict of numbers by name, as {{'loss': loss}}, got "
                 f"{type(logs).__name__}."
             )
         return logs

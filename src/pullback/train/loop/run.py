@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from pullback.train.loop.model import TrainableModel
 from pullback.train.loop.results import StepResults
 from pullback.train.optim.step import Optimizer
 from pullback.typing import Array
+
+if TYPE_CHECKING:
+    from pullback.train.loop.trainer import Trainer
 
 
 class Schedule(NamedTuple):
@@ -63,20 +66,11 @@ class EpochResults(Protocol):
 
 
 class Stepper(Protocol):
-    """What a run needs of a trainer."""
-
-    stop_training: bool
-
-    @property
-    def model(self) -> TrainableModel:
-        """The model that is trained."""
+    """What makes the steps of a run: the trainer itself, the model's own method, or workers."""
 
     @property
     def metric_names(self) -> list[str]:
         """The names of all losses and metrics."""
-
-    def get_optimizer(self) -> Optimizer:
-        """Return the optimizer."""
 
     def begin_results(self) -> EpochResults:
         """Return the results of an epoch that begins, once the model was called."""
@@ -98,13 +92,14 @@ class TrainingRun:
 
     def __init__(
         self,
-        trainer: Stepper,
+        trainer: Trainer,
+        stepper: Stepper,
         batches: Batches,
         convert: Callable[[Any], Examples],
         validate: Callable[[int], dict[str, Any] | None] | None,
         schedule: Schedule,
     ) -> None:
-        self.trainer, self.model = trainer, trainer.model
+        self.trainer, self.stepper, self.model = trainer, stepper, trainer.model
         self.batches, self.convert = batches, convert  # from an element of the dataset to inputs, targets and weights
         self.epochs, self.validate, self.verbose = schedule.epochs, validate, schedule.verbose
         self.length = find_length(batches)
@@ -122,7 +117,7 @@ class TrainingRun:
         return {
             "epoch": self.epoch,
             "steps": self.steps,
-            "names": self.trainer.metric_names,
+            "names": self.stepper.metric_names,
             "results": None if self.results is None else self.results.state(),
             "data": self.batches.state(),
             "random": random.get_state(),
@@ -138,10 +133,10 @@ class TrainingRun:
             StepUndo(self.model, self.trainer.get_optimizer()).run(self._load, (path,))
 
     def _load(self, path: StrPath) -> None:
-        state, remembered = self.trainer.load_checkpoint(path)
+        state, remembered = self.stepper.load_checkpoint(path)
         if state is None:
             raise DataError(f"{self.model.name}.fit: {os.fspath(path)!r} was not written during a training.")
-        names = self.trainer.metric_names
+        names = self.stepper.metric_names
         if state["names"] != names:
             raise DataError(
                 f"{self.model.name}.fit: {os.fspath(path)!r} was written in a training that measured "
@@ -205,7 +200,7 @@ class TrainingRun:
 
     def _begin_results(self) -> EpochResults:
         """Return the results of the epoch: none yet, or those that a checkpoint stored."""
-        self.results = self.trainer.begin_results()
+        self.results = self.stepper.begin_results()
         if self._stored is not None:
             self.results.restore(self._stored)
             self._stored = None
@@ -213,7 +208,7 @@ class TrainingRun:
 
     def _train_batches(self, progress: Progress, is_interrupted: Callable[[], bool]) -> None:
         """Train on the batches of an epoch, or on those that are left of it."""
-        trainer, history, step, step_size = self.trainer, self.history, None, 0
+        history, step, step_size = self.history, None, 0
         has_batch_hooks = self.callbacks.has_batch_hooks
         for number, batch in enumerate(self.batches):
             examples = self.convert(batch)
@@ -221,10 +216,10 @@ class TrainingRun:
             if has_batch_hooks:
                 self.callbacks.on_batch_begin(number, {"batch": number, "size": size})
             if step is None:
-                undo = StepUndo(self.model, trainer.get_optimizer())
+                undo = StepUndo(self.model, self.trainer.get_optimizer())
                 results = self._begin_results()
             if step is None or size != step_size:
-                step, step_size = trainer.make_train_step(size, self.epoch), size
+                step, step_size = self.stepper.make_train_step(size, self.epoch), size
             made = undo.run(step, examples)
             if not math.isfinite(made[0]):
                 if self.callbacks.stops_at_nan:
@@ -243,7 +238,7 @@ class TrainingRun:
             if is_interrupted():
                 history.stopped = f"by Ctrl-C after step {self.steps}"
                 break
-            if trainer.stop_training:
+            if self.trainer.stop_training:
                 history.stopped = self.callbacks.stopped or f"by a callback after step {self.steps}"
                 break
         if step is not None and (nonfinite := undo.find_nonfinite()):  # after the last step no loss would show it
@@ -254,7 +249,7 @@ class TrainingRun:
         """Return an error that says where NaN or infinity came from; the model is put back before it had them."""
         xs, ys, ws = undo.undo_to_finite()
         before = undo.get_values()
-        report = self.trainer.explain_nan(xs, ys, ws)
+        report = self.stepper.explain_nan(xs, ys, ws)
         undo.set_values(before)
         data = _describe_nonfinite(xs, ys, ws)
         error = NanError(

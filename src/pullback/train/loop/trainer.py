@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from operator import is_
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from pullback.core.convert import get_default_dtype
 from pullback.core.variable import Variable
 from pullback.diagnostics.nans import diagnose
 from pullback.errors import ArgumentError, DataError, GradientError
-from pullback.train.arguments import check_count
+from pullback.train.arguments import as_whole_number, check_count
 from pullback.train.data.dataset import Dataset
 from pullback.train.dry_runs import dry_run
 from pullback.train.io.checkpoints import (
@@ -66,7 +66,7 @@ from pullback.typing import Shape, Value
 
 EAGER_BATCHES = 16  # of a call of predict or evaluate, below which it runs eagerly: compiling takes longer than they do
 EAGER_EPOCHS = 64  # in which batches of another size than the first run eagerly, for the same reason
-VALIDATION_BATCH = 32  # for arrays beside a dataset, whose batches do not have these
+DEFAULT_BATCH = 32  # examples
 
 
 class TrainerState(NamedTuple):
@@ -75,6 +75,32 @@ class TrainerState(NamedTuple):
     optimizer: OptimizerCopy | None
     settings: Settings | None
     eager: bool
+
+
+class TrainingData(NamedTuple):
+    """What ``fit`` trains on: arrays or batches, and how arrays become batches."""
+
+    x: Any
+    y: DataLike | None = None
+    batch_size: int | None = None
+    shuffle: bool = False
+    sample_weight: WeightLike = None
+    class_weight: ClassWeight = None
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it gives batches itself."""
+        return self.y is None and is_stream(self.x)
+
+    @property
+    def size(self) -> int:
+        """How many examples make a batch."""
+        return _find_batch_size(self.batch_size)
+
+    def make_batches(self, arrays: Any, steps: int | None) -> Batches:
+        """Return the batches of arrays."""
+        dataset = Dataset.from_arrays(arrays)
+        return as_batches((dataset.shuffle() if self.shuffle else dataset).batch(self.size), steps)
 
 
 class Validation(NamedTuple):
@@ -108,8 +134,6 @@ class Trainer:
         self._programs: dict[str, Callable[..., Any]] = {}
         self._structure: list[object] = []
         self._prepared: Prepared | None = None
-        self._parts: tuple[TrainableModel, TrainableModel] | None = None  # of a model with layers for text
-        self._has_parts: bool | None = None  # None before it is known
         self._usual_size: int | None = None  # of batches
         self._results: RunningResults | None = None  # of calls of train_on_batch that are not reset
         self._run: TrainingRun | None = None  # while fit runs
@@ -170,12 +194,7 @@ class Trainer:
 
     def fit(
         self,
-        x: Any,
-        y: DataLike | None,
-        batch_size: int | None,
-        shuffle: bool,
-        sample_weight: WeightLike,
-        class_weight: ClassWeight,
+        data: TrainingData,
         validation: Validation,
         schedule: Schedule,
         what: str = "fit",
@@ -184,76 +203,55 @@ class Trainer:
         """Train on arrays, or on the batches of a dataset or an iterable; with a pool, on shards."""
         self._check_compiled(what)
         if (own := self._find_own_steps("train_step")) is not None:
-            if pool is not None or class_weight is not None:
+            if pool is not None or data.class_weight is not None:
                 raise ArgumentError(
                     f"{self.model.name}.{what}: with a train_step of its own, pool= and class_weight cannot be given; "
                     "sample_weight reaches the step as the third part of its data."
                 )
-            return self._fit_own(own, x, y, batch_size, shuffle, sample_weight, validation, schedule, what)
+            return self._fit_own(own, data, validation, schedule, what)
         if pool is not None:
-            if y is not None or sample_weight is not None or validation.split:
+            if data.y is not None or data.sample_weight is not None or validation.split:
                 raise ArgumentError(
                     f"{self.model.name}.{what}: with pool=, targets and weights are in the shards: "
                     "fit(pb.scale.Shards((x, y)), pool=pool). validation_data takes other data."
                 )
-            return self._fit_shards(pool, x, batch_size or 32, shuffle, class_weight, validation, schedule, what)
-        if y is None and is_stream(x):
-            if sample_weight is not None or validation.split:
+            return self._fit_shards(pool, data, validation, schedule, what)
+        if data.is_stream:
+            if data.sample_weight is not None or validation.split:
                 raise ArgumentError(
                     f"{self.model.name}.{what}: sample_weight and validation_split are for arrays. The batches of a "
                     "dataset may be triples of inputs, targets and weights; validation_data takes another dataset."
                 )
-            batches = as_batches(x, schedule.steps_per_epoch)
-            convert = partial(self._convert_batch, what=what, class_weight=class_weight)
-            return self._train(batches, convert, self._make_validation(validation, VALIDATION_BATCH), schedule, what)
-        examples, validation = self._split_examples(x, y, sample_weight, class_weight, validation)
-        size = 32 if batch_size is None else batch_size
-        return self._fit_examples(examples, size, shuffle, validation, schedule, what)
+            batches = as_batches(data.x, schedule.steps_per_epoch)
+            convert = partial(self._convert_batch, what=what, class_weight=data.class_weight)
+            return self._train(batches, convert, self._make_validation(validation, DEFAULT_BATCH), schedule, what)
+        return self._fit_arrays(data, validation, schedule, what)
 
-    def _split_examples(
-        self, x: Any, y: DataLike | None, sample_weight: WeightLike, class_weight: ClassWeight, validation: Validation
-    ) -> tuple[Any, Validation]:
-        """Return the examples to train on, and the validation with those that ``validation_split`` holds out."""
-        examples = self._as_examples(x, y, sample_weight, class_weight)
-        if validation.data is not None or not validation.split:
-            return examples, validation
-        # class weights are for training alone, as in Keras and TensorFlow.js
-        plain = examples if class_weight is None else self._as_examples(x, y, sample_weight)
-        _, held_out = split_examples(plain, validation.split, self.model.name)
-        examples, _ = split_examples(examples, validation.split, self.model.name)
-        return examples, validation._replace(data=held_out)
-
-    def _fit_examples(
-        self, examples: Any, size: int, shuffle: bool, validation: Validation, schedule: Schedule, what: str
-    ) -> History:
-        """Train on examples that are in memory, in batches of ``size``."""
-        dataset = Dataset.from_arrays(flatten_examples(examples))
-        batches = as_batches((dataset.shuffle() if shuffle else dataset).batch(size), schedule.steps_per_epoch)
-        return self._train(batches, self._make_cast(examples), self._make_validation(validation, size), schedule, what)
+    def _fit_arrays(self, data: TrainingData, validation: Validation, schedule: Schedule, what: str) -> History:
+        """Train on arrays; ``validation_split`` holds the last of the examples out."""
+        examples = self._as_examples(data.x, data.y, data.sample_weight, data.class_weight)
+        if validation.data is None and validation.split:
+            # class weights are for training alone, as in Keras and TensorFlow.js
+            plain = examples if data.class_weight is None else self._as_examples(data.x, data.y, data.sample_weight)
+            _, held_out = split_examples(plain, validation.split, self.model.name)
+            examples, _ = split_examples(examples, validation.split, self.model.name)
+            validation = validation._replace(data=held_out)
+        batches = data.make_batches(flatten_examples(examples), schedule.steps_per_epoch)
+        convert = self._make_cast(examples)
+        return self._train(batches, convert, self._make_validation(validation, data.size), schedule, what)
 
     def _fit_own(
-        self,
-        own: OwnSteps,
-        x: Any,
-        y: DataLike | None,
-        batch_size: int | None,
-        shuffle: bool,
-        sample_weight: WeightLike,
-        validation: Validation,
-        schedule: Schedule,
-        what: str,
+        self, own: OwnSteps, data: TrainingData, validation: Validation, schedule: Schedule, what: str
     ) -> History:
         """Train by the steps that the model computes itself, whose data have any structure."""
-        if y is None and is_stream(x):
-            dataset, size = x, VALIDATION_BATCH
+        if data.is_stream:
+            batches, size = as_batches(data.x, schedule.steps_per_epoch), DEFAULT_BATCH
         else:
-            data, size = pack_data(x, y, sample_weight), 32 if batch_size is None else batch_size
+            arrays, size = pack_data(data.x, data.y, data.sample_weight), data.size
             if validation.data is None and validation.split:
-                data, held_out = split_rows(data, validation.split, self.model.name)
+                arrays, held_out = split_rows(arrays, validation.split, self.model.name)
                 validation = validation._replace(data=held_out)
-            dataset = Dataset.from_arrays(data)
-            dataset = (dataset.shuffle() if shuffle else dataset).batch(size)
-        batches = as_batches(dataset, schedule.steps_per_epoch)
+            batches = data.make_batches(arrays, schedule.steps_per_epoch)
         return self._train(batches, own.convert, self._make_validation(validation, size), schedule, what, own)
 
     def _find_own_steps(self, method: str) -> OwnSteps | None:
@@ -264,21 +262,14 @@ class Trainer:
         return self._own.setdefault(method, OwnSteps(self, method, self._eager))
 
     def _fit_shards(
-        self,
-        pool: TrainingPool,
-        shards: Any,
-        batch_size: int,
-        shuffle: bool,
-        class_weight: ClassWeight,
-        validation: Validation,
-        schedule: Schedule,
-        what: str,
+        self, pool: TrainingPool, data: TrainingData, validation: Validation, schedule: Schedule, what: str
     ) -> History:
         """Train on shards, whose parts of each batch workers compute."""
-        steps = pool.begin_training(self, shards, batch_size, shuffle, class_weight)
-        evaluate = steps.make_validation(validation.data, validation.batch_size or batch_size)
+        steps = pool.begin_training(self, data.x, data.size, data.shuffle, data.class_weight)
+        size = data.size if validation.batch_size is None else validation.batch_size
+        evaluate = steps.make_validation(validation.data, size)
         if evaluate is None:
-            validate = self._make_validation(validation, VALIDATION_BATCH)
+            validate = self._make_validation(validation, DEFAULT_BATCH)
         else:
             validate = partial(_validate_if_due, validation.freq, evaluate)
         limit = schedule.steps_per_epoch
@@ -335,9 +326,10 @@ class Trainer:
     ) -> History:
         name = f"{self.model.name}.{what}"
         check_count(name, "epochs", schedule.epochs)
+        as_whole_number(name, "initial_epoch", schedule.initial_epoch, 0)
         if schedule.steps_per_epoch is not None:
             check_count(name, "steps_per_epoch", schedule.steps_per_epoch)
-        run = TrainingRun(self if stepper is None else stepper, batches, convert, validate, schedule)
+        run = TrainingRun(self, self if stepper is None else stepper, batches, convert, validate, schedule)
         resume = run.callbacks.resumes_from if schedule.resume is None else schedule.resume
         if resume is not None:
             run.resume(resume)
@@ -355,7 +347,9 @@ class Trainer:
         """Return the function that validates after an epoch of this number; None if there is nothing to validate."""
         if validation.data is None:
             return None
-        data, size = validation.data, validation.batch_size or batch_size
+        if not isinstance(validation.freq, Collection):
+            check_count(f"{self.model.name}.fit", "validation_freq", validation.freq)
+        data, size = validation.data, batch_size if validation.batch_size is None else validation.batch_size
         if (own := self._find_own_steps("test_step")) is not None:
             dataset = data if is_stream(data) else Dataset.from_arrays(data).batch(size)
             evaluate = partial(self.evaluate_batches, as_batches(dataset, validation.steps), own=own)
@@ -365,7 +359,6 @@ class Trainer:
             examples = self._as_examples(*as_parts(data, f"{self.model.name}.fit: validation_data"))
             self._check_one(examples)
             evaluate = partial(self._evaluate_examples, examples, size, validation.steps)
-
         return partial(_validate_if_due, validation.freq, evaluate)
 
     def evaluate(
@@ -380,16 +373,15 @@ class Trainer:
     ) -> Any:
         """Return the mean loss over arrays or batches; with metrics, a list of the loss and these."""
         self._check_compiled("evaluate", trains=False)
-        hooks = CallbackList(callbacks, self.model)
+        hooks, size = CallbackList(callbacks, self.model), _find_batch_size(batch_size)
         if (own := self._find_own_steps("test_step")) is not None:
             is_read = y is None and is_stream(x)
-            dataset = x if is_read else Dataset.from_arrays(pack_data(x, y, sample_weight)).batch(batch_size or 32)
+            dataset = x if is_read else Dataset.from_arrays(pack_data(x, y, sample_weight)).batch(size)
             found = self.evaluate_batches(as_batches(dataset, steps), hooks=hooks, own=own)
         elif y is None and is_stream(x):
             found = self.evaluate_batches(as_batches(x, steps), hooks=hooks)
         else:
             examples = self._as_examples(x, y, sample_weight)
-            size = 32 if batch_size is None else batch_size
             few = len(examples[0][0]) < EAGER_BATCHES * size
             found = self._evaluate_examples(examples, size, steps, few, hooks)
         values = list(found.values())
@@ -465,7 +457,7 @@ class Trainer:
         hooks = CallbackList(callbacks, self.model)
         hooks.call("on_predict_begin", {})
         outputs: list[Any] = []
-        for number, compute in enumerate(self._list_predictions(x, 32 if batch_size is None else batch_size, steps)):
+        for number, compute in enumerate(self._list_predictions(x, _find_batch_size(batch_size), steps)):
             hooks.call("on_predict_batch_begin", number, {})
             outputs.append(compute())
             hooks.call("on_predict_batch_end", number, {"outputs": outputs[-1]})
@@ -719,23 +711,19 @@ class Trainer:
 
     # ---- layers for text, which run before a compiled step
 
-    def _find_parts(self) -> tuple[TrainableModel, TrainableModel] | None:
-        """Return the model's part that runs on the host and the rest; None for a model without such layers."""
-        if self._has_parts is None:
-            self._parts = self.model.split_host_layers() if self.model.runs_on_host() and not self._eager else None
-            self._has_parts = self._parts is not None
-        return self._parts
+    @cached_property
+    def _split_model(self) -> tuple[TrainableModel, TrainableModel] | None:
+        """The layers that run on the host and the rest, each as a model; None for a model without such layers."""
+        return self.model.split_host_layers() if self.model.runs_on_host() and not self._eager else None
 
     def _get_compiled_part(self) -> TrainableModel:
-        parts = self._find_parts()
-        return self.model if parts is None else parts[1]
+        return self.model if self._split_model is None else self._split_model[1]
 
     def _run_front(self, examples: Examples) -> Examples:
         """Return a batch with the inputs of the compiled part."""
-        parts = self._find_parts()
-        if parts is None:
+        if self._split_model is None:
             return examples
-        out = parts[0](*examples[0])
+        out = self._split_model[0](*examples[0])
         return tuple(np.asarray(x) for x in _list_outputs(out)), *examples[1:]
 
     def _get_program(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -755,8 +743,8 @@ class Trainer:
 
     def _forget(self) -> None:
         self._programs, self._prepared, self._structure = {}, None, []
-        self._parts, self._has_parts, self._usual_size = None, None, None
-        self._own = {}
+        self._usual_size, self._own = None, {}
+        vars(self).pop("_split_model", None)
 
     def _prepare(self, xs: Arrays) -> Prepared:
         """Return what is known of the model; it is called with one example if that is not known yet."""
@@ -809,7 +797,7 @@ class Trainer:
     def _make_cast(self, examples: Examples) -> Callable[[Any], Examples]:
         """Return the function that gives batches of these examples their structure and the dtype of the model."""
         dtype, group = self.find_dtype(), make_grouping(examples)
-        if self._find_parts() is not None:
+        if self._split_model is not None:
             return lambda batch: self._run_front(cast_examples(dtype, group(batch)))
         return (lambda batch: cast_examples(dtype, group(batch))) if needs_cast(dtype, examples) else group
 
@@ -837,9 +825,13 @@ class Trainer:
             self._test_step(*self._run_front(cast_examples(self.find_dtype(), tuple(first))))  # type: ignore[arg-type]
 
 
+def _find_batch_size(given: int | None) -> int:
+    return DEFAULT_BATCH if given is None else given
+
+
 def _validate_if_due(freq: int | Sequence[int], evaluate: Callable[[], dict[str, Any]], epoch: int) -> Any:
     """Return what is measured after an epoch of this number; None if it is not one of those that are validated."""
-    is_due = (epoch + 1) % freq == 0 if isinstance(freq, int) else (epoch + 1) in freq
+    is_due = (epoch + 1) in freq if isinstance(freq, Collection) else (epoch + 1) % freq == 0
     return evaluate() if is_due else None
 
 

@@ -175,6 +175,12 @@ class Functional(Model):
             **({} if self._output_keys is None else {"output_keys": self._output_keys}),
         }
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for step in self._order:
+            if step.layer is not None:
+                step.layer.register_call(step)
+
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Functional:
         names = config.get("names") or [""] * len(config["inputs"])

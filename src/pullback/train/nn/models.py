@@ -22,7 +22,7 @@ from pullback.train.loop.metrics.metric import Metric
 from pullback.train.loop.objectives import LossLike, LossWeights, MetricsLike, Settings, resolve_custom
 from pullback.train.loop.pools import TrainingPool
 from pullback.train.loop.run import Schedule
-from pullback.train.loop.trainer import Trainer, Validation
+from pullback.train.loop.trainer import Trainer, TrainingData, Validation
 from pullback.train.masks import get_mask, set_mask
 from pullback.train.nn.graphs import run_steps, sort_steps
 from pullback.train.nn.layers.base import Layer
@@ -215,9 +215,15 @@ class Model(Layer):
 
     # ---- training
 
+    _internal = ("get_trainer",)  # what dir() of a model does not list
+
     @cached_property
     def _trainer(self) -> Trainer:
         return Trainer(self)
+
+    def get_trainer(self) -> Trainer:
+        """Return what trains the model, which workers of a pool call."""
+        return self._trainer
 
     @property
     def optimizer(self) -> Any:
@@ -437,9 +443,8 @@ class Model(Layer):
             validation_data, validation_split, validation_batch_size, validation_steps, validation_freq
         )
         schedule = Schedule(epochs, initial_epoch, steps_per_epoch, callbacks, verbose, resume)
-        return self._trainer.fit(
-            x, y, batch_size, shuffle, sample_weight, class_weight, validation, schedule, pool=pool
-        )
+        data = TrainingData(x, y, batch_size, shuffle, sample_weight, class_weight)
+        return self._trainer.fit(data, validation, schedule, pool=pool)
 
     def fit_dataset(
         self,
@@ -484,7 +489,8 @@ class Model(Layer):
             )
         validation = Validation(validation_data, 0.0, validation_batch_size, validation_batches)
         schedule = Schedule(epochs, initial_epoch, batches_per_epoch, callbacks, verbose, resume)
-        return self._trainer.fit(dataset, None, None, False, None, class_weight, validation, schedule, "fit_dataset")
+        data = TrainingData(dataset, class_weight=class_weight)
+        return self._trainer.fit(data, validation, schedule, "fit_dataset")
 
     def train_on_batch(
         self,
@@ -730,8 +736,6 @@ class Model(Layer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({key: x for key, x in state.items() if key != "_trainer"})
         self._trainer.import_state(state["_trainer"])
-        for step in vars(self).get("_order", ()):
-            step.layer.register_call(step)
 
 
 def _check_overwrite(path: StrPath, overwrite: bool) -> None:
