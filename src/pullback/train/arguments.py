@@ -47,18 +47,18 @@ def describe_given(x: object) -> str:
     return f"the class {x.__name__}; call it: {x.__name__}(...)" if isinstance(x, type) else type(x).__name__
 
 
-def is_count(value: object) -> bool:
-    """Return whether a value is a positive whole number.
+def is_whole_number(value: object, least: int) -> bool:
+    """Return whether a value is a whole number of ``least`` or more.
 
-    >>> is_count(3), is_count(0), is_count(True)
+    >>> is_whole_number(3, 1), is_whole_number(0, 1), is_whole_number(True, 1)
     (True, False, False)
     """
-    return not isinstance(value, bool) and isinstance(value, int | np.integer) and bool(value > 0)
+    return not isinstance(value, bool) and isinstance(value, int | np.integer) and bool(value >= least)
 
 
 def check_count(what: str, argument: str, value: object) -> None:
     """Raise an error unless an argument is a positive whole number."""
-    if not is_count(value):
+    if not is_whole_number(value, 1):
         raise ArgumentError(f"{what}: {argument} must be a positive whole number, got {value!r}.")
 
 

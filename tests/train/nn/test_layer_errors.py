@@ -29,6 +29,25 @@ ROWS, SEQUENCE, IMAGE = np.ones((2, 3)), np.ones((2, 4, 3)), np.ones((2, 5, 5, 3
         (lambda: layers.conv2d(2, 3, padding="causal"), "padding must be 'valid' or 'same', got 'causal'."),
         (lambda: layers.conv2d(2, 3, 2, dilation_rate=2), "strides or dilation_rate must be 1, got 2 and 2."),
         (lambda: layers.conv2d_transpose(0, 3), "filters must be a positive whole number, got 0."),
+        (
+            lambda: layers.conv2d_transpose(1, 3, 2, output_padding=(1,)),
+            "output_padding must be a whole number of 0",
+        ),
+        (
+            lambda: layers.conv2d_transpose(1, 3, 2, output_padding=0.5),
+            "a whole number of 0 or more, or 2 of them, g",
+        ),
+        (lambda: layers.relu(max_value=1.0, threshold=-1.0), "threshold must be a number of 0 or more, got -1.0."),
+        (lambda: layers.random_contrast([0.2]), "factor must be a number, or the lowest and the highest, got [0.2]."),
+        (
+            lambda: layers.random_contrast(0.2, [1, 0]),
+            "must be the lowest and the highest value, got [1, 0]",
+        ),
+        (lambda: layers.random_brightness(0.2, 5), "value_range must be the lowest and the highest value, got 5."),
+        (
+            lambda: layers.einsum_dense("ab,bc->ac", 4, bias_axes="z"),
+            "bias_axes must be among the axes 'ac' of the",
+        ),
         (lambda: layers.depthwise_conv2d(3, depth_multiplier=0), "depth_multiplier must be a positive whole number"),
         (lambda: layers.separable_conv2d(3, 3, depth_multiplier=0), "depth_multiplier must be a positive whole"),
         (lambda: layers.max_pooling2d([2, 0]), "pool_size must be a positive whole number, or 2 of them, got [2, 0]."),
@@ -89,6 +108,10 @@ def test_layer_argument_errors(make: Any, said: str) -> None:
         (lambda **n: layers.embedding(3, 2, **n), [[[0, -1]]], "expected whole numbers from 0 to 2, got -1."),
         (lambda **n: layers.embedding(3, 2, **n), [[[0.5]]], "expected whole numbers from 0 to 2, got 0.5."),
         (lambda **n: layers.embedding(3, 2, **n), [[[np.nan]]], "expected whole numbers from 0 to 2, got nan."),
+        (lambda **n: layers.category_encoding(3, **n), [[[0.5]]], "expected whole numbers from 0 to 2, got 0.5."),
+        (lambda **n: layers.einsum_dense("abc,cd->abd", [9, 4], **n), [SEQUENCE], "output_shape says 9 for axis 'b'"),
+        (lambda **n: layers.einsum_dense("abc,cd->abd", [4], **n), [SEQUENCE], "output_shape=[4] must have 2 lengths"),
+        (lambda **n: layers.multi_head_attention(1, 2, attention_axes=5, **n), [SEQUENCE], "axis 5 is out of range"),
         (lambda **n: layers.batch_normalization(7, **n), [ROWS], "axis 7 is out of range for rank 2"),
         (lambda **n: layers.layer_normalization(5, **n), [ROWS], "axis 5 is out of range for rank 2"),
         (lambda **n: layers.lstm(2, **n), [ROWS], "expected rank 3, the batch included"),
@@ -200,3 +223,14 @@ def test_batch_normalization_in_vmap_raises() -> None:
 def test_misspelt_name_suggests_nearest(make: Any, proposed: str) -> None:
     with pytest.raises(ArgumentError, match=rf"Did you mean (.* or )?'{proposed}'"):
         make()
+
+
+@pytest.mark.parametrize("groups", [0, -2, 2, 4])
+def test_group_normalization_refuses_groups_that_do_not_divide_channels(groups: int) -> None:
+    with pytest.raises(ArgumentError, match=f"3 channels cannot be divided into {groups} groups"):
+        layers.group_normalization(groups)(ROWS)
+
+
+def test_attention_axes_are_axes_of_steps() -> None:
+    with pytest.raises(ArgumentError, match=r"attention_axes must be from 1 to 1, got \[0\]"):
+        layers.multi_head_attention(1, 2, attention_axes=[0])(SEQUENCE)

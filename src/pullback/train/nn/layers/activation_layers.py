@@ -62,7 +62,7 @@ class Relu(Layer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("negative_slope", "threshold") if self.max_value is None else ("max_value", "negative_slope"):
+        for name in ("negative_slope", "threshold", *([] if self.max_value is None else ["max_value"])):
             as_number(self.name, name, getattr(self, name), 0)
 
     def call(self, x: Value) -> Any:

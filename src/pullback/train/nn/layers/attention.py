@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
+from pullback.numerics.axis_arguments import resolve_axes
 from pullback.ops import activations, random
 from pullback.train.masks import Mask
 from pullback.train.nn.constraints import ConstraintLike
@@ -414,8 +415,9 @@ class MultiHeadAttention(HeadedAttention):
         given: Any = self.attention_axes
         if given is None:
             return super().find_axes(rank)
-        axes = list(given) if isinstance(given, list | tuple) else [given]
-        return tuple(axis if axis >= 0 else axis + rank for axis in axes)
+        if {0, rank - 1} & set(resolve_axes(rank, given, self.name)):
+            raise ArgumentError(f"{self.name}: attention_axes must be from 1 to {rank - 2}, got {given!r}.")
+        return tuple(axis % rank for axis in (given if isinstance(given, list | tuple) else [given]))
 
 
 def _spread(allowed: Mask, rank: int) -> Mask:

@@ -16,11 +16,11 @@ import numpy as np
 
 from pullback.core.convert import get_default_dtype, join_array
 from pullback.core.suggestions import snake_case
-from pullback.core.tensor import Tensor
+from pullback.core.tensor import Tensor, all_values
 from pullback.core.variable import Variable, find_variable, get_trace, watch_below
 from pullback.errors import ArgumentError, CheckpointError, DataError, ShapeError
 from pullback.names.answers import keyword_error
-from pullback.train.arguments import check_count
+from pullback.train.arguments import check_count, is_whole_number
 from pullback.train.dry_runs import dry_run, is_dry_run
 from pullback.train.io.initial_values import check_room, take_initial_values
 from pullback.train.io.saving import load_weights
@@ -878,7 +878,7 @@ def as_lengths_or_none(what: str, shape: object) -> UnknownShape:
     """
     given: list[Any] = list(shape) if isinstance(shape, list | tuple) else [shape]
     for n in given:
-        if not (n is None or (isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0)):
+        if n is not None and not is_whole_number(n, 0):
             raise ArgumentError(f"{what}: lengths must be whole numbers of 0 or more, or None, got {shape!r}.")
     return tuple(None if n is None else int(n) for n in given)
 
@@ -941,6 +941,15 @@ def check_counts(layer: Layer, *names: str) -> None:
     """Raise an error unless these arguments of a layer are positive whole numbers."""
     for name in names:
         check_count(layer.name, name, getattr(layer, name))
+
+
+def check_numbers_below(layer: Layer, x: Value, count: int) -> None:
+    """Raise an error if elements of an input, as far as they are known, are not numbers from 0 to ``count - 1``."""
+    known: Any = np.ravel(all_values(x))
+    wrong = known[(np.floor(known) != known) | (known < 0) | (known >= count)]
+    if wrong.size:
+        range_ = f"whole numbers from 0 to {count - 1}"
+        raise LayerError(f"layer '{layer.name}', given shape {x.shape}: expected {range_}, got {wrong[0]}.")
 
 
 def check_choice(layer: Layer, name: str, *choices: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
+from pullback.train.arguments import is_whole_number
 from pullback.train.nn.layers.base import Layer, check_choice
 from pullback.train.nn.layers.interpolation import INTERPOLATIONS, resize_images
 from pullback.train.nn.layers.spatial import Lengths, SpatialLayer, as_lengths
@@ -29,16 +30,12 @@ def _as_widths(layer: Layer, name: str, axes: int) -> list[tuple[int, int]]:
     if axes == 1 and len(listed) == 2:
         listed = [listed]  # [before, after] of the only axis
     pairs = [tuple(p) if isinstance(p, list | tuple) else (p, p) for p in listed]
-    if len(pairs) != axes or not all(len(p) == 2 and all(_is_width(n) for n in p) for p in pairs):
+    if len(pairs) != axes or not all(len(p) == 2 and all(is_whole_number(n, 0) for n in p) for p in pairs):
         raise ArgumentError(
             f"{layer.name}: {name} must be a whole number of 0 or more, one for each axis, or one for each side; "
             f"got {given!r}."
         )
     return [(int(a), int(b)) for a, b in pairs]
-
-
-def _is_width(n: object) -> bool:
-    return isinstance(n, int | np.integer) and not isinstance(n, bool) and bool(n >= 0)
 
 
 # ---- padding

@@ -11,7 +11,14 @@ import numpy as np
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops.convolution import depthwise_conv2d
 from pullback.train.nn.layers.base import Layer, check_data_format
-from pullback.train.nn.layers.image_preprocessing import Factor, RandomImageLayer, as_range
+from pullback.train.nn.layers.image_preprocessing import (
+    Factor,
+    RandomImageLayer,
+    as_floats,
+    as_range,
+    check_value_range,
+    shape_for_images,
+)
 from pullback.typing import Value
 
 __all__ = [
@@ -22,12 +29,6 @@ __all__ = [
 GRAY = (0.2989, 0.5870, 0.1140)  # how bright red, green and blue are
 
 
-def _check_value_range(layer: Any) -> None:
-    given = layer.value_range
-    if not isinstance(given, list | tuple) or len(given) != 2 or not given[0] < given[1]:
-        raise ArgumentError(f"{layer.name}: value_range must be the lowest and the highest value, got {given!r}.")
-
-
 def _as_share(layer: Layer, name: str) -> tuple[float, float]:
     """Return an argument that is the highest of numbers from 0 to 1, or the lowest and the highest, as the latter."""
     low, high = as_range(layer, name, symmetric=False)
@@ -36,31 +37,25 @@ def _as_share(layer: Layer, name: str) -> tuple[float, float]:
     return low, high
 
 
-def _for_images(numbers: Value, x: Value) -> Any:
-    """Return a number of each image in a shape that fits the images."""
-    return np.reshape(numbers, (-1, 1, 1, 1)).astype(x.dtype)
-
-
 def _draw_chances(layer: RandomImageLayer, x: Value, low: float, high: float) -> Any:
     """Return for each image whether it is changed: with a probability that is drawn between two."""
     return np.reshape(layer.draw(x, 0.0, 1.0) < layer.draw(x, low, high), (-1, 1, 1, 1))
 
 
-def _as_floats(x: Value) -> Any:
-    return x if x.dtype.kind == "f" else x.astype(np.float32)
+def _check_colors(layer: Layer, x: Value) -> None:
+    if x.shape[-1] != 3:
+        raise ShapeError(f"{layer.name}: expected images of 3 colors, got {x.shape[-1]} channels.")
 
 
 def _compute_gray(layer: Layer, x: Value) -> Any:
     """Return the brightness of images of three colors, with a last axis of length 1."""
-    if x.shape[-1] != 3:
-        raise ShapeError(f"{layer.name}: expected images of 3 colors, got {x.shape[-1]} channels.")
+    _check_colors(layer, x)
     return np.sum(x * np.array(GRAY, x.dtype), axis=-1, keepdims=True)
 
 
 def _to_hsv(layer: Layer, x: Value) -> tuple[Any, Any, Any]:
     """Return hue and saturation, from 0 to 1, and the value of the strongest color."""
-    if x.shape[-1] != 3:
-        raise ShapeError(f"{layer.name}: expected images of 3 colors, got {x.shape[-1]} channels.")
+    _check_colors(layer, x)
     r, g, b = x[..., 0], x[..., 1], x[..., 2]
     most, least = np.maximum(np.maximum(r, g), b), np.minimum(np.minimum(r, g), b)
     width = most - least
@@ -97,10 +92,10 @@ class AutoContrast(Layer):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_data_format(self)
-        _check_value_range(self)
+        check_value_range(self)
 
     def call(self, x: Value) -> Any:
-        x, axes = _as_floats(x), (2, 3) if self.data_format == "channels_first" else (1, 2)
+        x, axes = as_floats(x), (2, 3) if self.data_format == "channels_first" else (1, 2)
         least, most = np.min(x, axis=axes, keepdims=True), np.max(x, axis=axes, keepdims=True)
         low, high = self.value_range
         width = most - least
@@ -119,7 +114,7 @@ class ColorLayer(RandomImageLayer):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._range = _as_share(self, "factor")
-        _check_value_range(self)
+        check_value_range(self)
 
 
 @dataclass(eq=False)
@@ -139,7 +134,7 @@ class RandomGrayscale(RandomImageLayer):
         _as_share(self, "factor")
 
     def change(self, x: Value) -> Any:
-        x = _as_floats(x)
+        x = as_floats(x)
         return np.where(_draw_chances(self, x, self.factor, self.factor), _compute_gray(self, x), x)
 
 
@@ -155,8 +150,8 @@ class RandomColorDegeneration(ColorLayer):
     """
 
     def change(self, x: Value) -> Any:
-        x, (low, high) = _as_floats(x), self.value_range
-        return np.clip(x + _for_images(self.draw(x, *self._range), x) * (_compute_gray(self, x) - x), low, high)
+        x, (low, high) = as_floats(x), self.value_range
+        return np.clip(x + shape_for_images(self.draw(x, *self._range), x) * (_compute_gray(self, x) - x), low, high)
 
 
 @dataclass(eq=False)
@@ -172,7 +167,7 @@ class RandomInvert(ColorLayer):
     factor: Factor = 1.0
 
     def change(self, x: Value) -> Any:
-        x = _as_floats(x)
+        x = as_floats(x)
         return np.where(_draw_chances(self, x, *self._range), self.value_range[1] - x, x)
 
 
@@ -197,12 +192,12 @@ class RandomPosterization(RandomImageLayer):
         if low < 1 or high > 8 or low != int(low) or high != int(high):
             raise ArgumentError(f"{self.name}: factor must be whole numbers from 1 to 8, got {given!r}.")
         self._bits = int(low), max(int(high), int(low) + 1)
-        _check_value_range(self)
+        check_value_range(self)
 
     def change(self, x: Value) -> Any:
-        x, (low, high) = _as_floats(x), self.value_range
+        x, (low, high) = as_floats(x), self.value_range
         bits = np.floor(self.draw(x, *self._bits))
-        step = _for_images(2.0 ** (8.0 - bits), x)
+        step = shape_for_images(2.0 ** (8.0 - bits), x)
         whole = np.floor((x - low) * (255.0 / (high - low)))
         return np.floor(whole / step) * step * ((high - low) / 255.0) + low
 
@@ -219,7 +214,7 @@ class RandomSaturation(ColorLayer):
     """
 
     def change(self, x: Value) -> Any:
-        x = _as_floats(x)
+        x = as_floats(x)
         factor = self.draw(x, *self._range)
         hue, saturation, value = _to_hsv(self, x)
         factor = np.reshape(factor / (1.0 - factor + 1e-7), (-1, 1, 1)).astype(x.dtype)
@@ -238,7 +233,7 @@ class RandomHue(ColorLayer):
     """
 
     def change(self, x: Value) -> Any:
-        x, (low, high) = _as_floats(x), self.value_range
+        x, (low, high) = as_floats(x), self.value_range
         turn = np.where(self.draw(x, 0.0, 1.0) > 0.5, -0.5, 0.5) * self.draw(x, *self._range)
         hue, saturation, value = _to_hsv(self, (x - low) / (high - low))
         hue = hue + np.reshape(turn, (-1, 1, 1)).astype(x.dtype)
@@ -257,8 +252,8 @@ class RandomSharpness(ColorLayer):
     """
 
     def change(self, x: Value) -> Any:
-        x, (low, high) = _as_floats(x), self.value_range
-        factor = _for_images(self.draw(x, *self._range) * 2.0, x)
+        x, (low, high) = as_floats(x), self.value_range
+        factor = shape_for_images(self.draw(x, *self._range) * 2.0, x)
         kernel = np.full((3, 3, x.shape[-1], 1), 1.0 / 13.0, x.dtype)
         kernel[1, 1] = 5.0 / 13.0
         smooth = depthwise_conv2d(x, kernel, 1, "same")
@@ -283,11 +278,11 @@ class Solarization(RandomImageLayer):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._addition, self._threshold = _as_share(self, "addition_factor"), _as_share(self, "threshold_factor")
-        _check_value_range(self)
+        check_value_range(self)
 
     def change(self, x: Value) -> Any:
-        x, (low, high) = _as_floats(x), self.value_range
-        added, limit = (_for_images(self.draw(x, *pair), x) for pair in (self._addition, self._threshold))
+        x, (low, high) = as_floats(x), self.value_range
+        added, limit = (shape_for_images(self.draw(x, *pair), x) for pair in (self._addition, self._threshold))
         y = np.clip((x - low) / (high - low) + added, 0.0, 1.0)
         return np.where(y < limit, y, 1.0 - y) * (high - low) + low
 
@@ -314,10 +309,10 @@ class RandomErasing(RandomImageLayer):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._range, self._scale = _as_share(self, "factor"), _as_share(self, "scale")
-        _check_value_range(self)
+        check_value_range(self)
 
     def change(self, x: Value) -> Any:
-        x = _as_floats(x)
+        x = as_floats(x)
         is_inside: Any = _draw_chances(self, x, *self._range)
         for axis in (1, 2):
             length = x.shape[axis]

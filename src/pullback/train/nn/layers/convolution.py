@@ -182,10 +182,9 @@ class TransposedConvolution(WindowLayer):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_counts(self, "filters")
-        more: Any = self.output_padding
-        self._more = None if more is None else tuple(more) if isinstance(more, list | tuple) else (more,) * self.axes
-        if self._more is not None and not all(0 <= n < s for n, s in zip(self._more, self._strides, strict=True)):
-            raise ArgumentError(f"{self.name}: output_padding must be less than strides, got {more!r}.")
+        self._more = None if self.output_padding is None else as_lengths(self, "output_padding", self.axes, least=0)
+        if self._more is not None and any(n >= s for n, s in zip(self._more, self._strides, strict=True)):
+            raise ArgumentError(f"{self.name}: output_padding must be less than strides, got {self.output_padding!r}.")
 
     def build(self, shape: Shape) -> None:
         self.kernel = self.add_weight_by_arguments("kernel", (*self._size, self.filters, self.count_channels(shape)))

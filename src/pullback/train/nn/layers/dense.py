@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.tensor import all_values, strip
+from pullback.core.tensor import strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import gathering
 from pullback.train.masks import Mask
 from pullback.train.nn.constraints import ConstraintLike
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
-from pullback.train.nn.layers.base import LayerError, UnknownShape, check_counts, takes_output_shape
+from pullback.train.nn.layers.base import UnknownShape, check_counts, check_numbers_below, takes_output_shape
 from pullback.train.nn.layers.lora import AdaptableLayer
 from pullback.train.nn.regularizers import RegularizerLike
 from pullback.typing import Shape, Value
@@ -100,11 +100,19 @@ class EinsumDense(AdaptableLayer):
         parts = re.fullmatch(r"(\.\.\.)?(\w+)(\.\.\.)?,(\w+)->(\.\.\.)?(\w+)(\.\.\.)?", self.equation.replace(" ", ""))
         if parts is None:
             raise ArgumentError(f"{self.name}: equation must be like 'ab,bc->ac', got {self.equation!r}.")
+        if not set(self.bias_axes or "") <= set(parts[6]):
+            raise ArgumentError(
+                f"{self.name}: bias_axes must be among the axes {parts[6]!r} of the output, got {self.bias_axes!r}."
+            )
 
     def build(self, shape: Shape) -> None:
         left, right = self.equation.replace(" ", "").split("->")
         inside, kernel = left.split(",")
-        lengths = _match_lengths(inside, (None, *shape)) | self._match_outputs(right)
+        lengths = _match_lengths(inside, (None, *shape))
+        for axis, n in self._match_outputs(right).items():
+            if lengths.get(axis) not in (None, n):
+                raise ShapeError(f"output_shape says {n} for axis {axis!r} of {self.equation!r}, not {lengths[axis]}.")
+            lengths[axis] = n
         if lost := [axis for axis in kernel if lengths.get(axis) is None]:
             raise ShapeError(f"the length of axis {lost[0]!r} of the kernel in {self.equation!r} is not known.")
         known = {axis: n for axis, n in lengths.items() if n is not None}
@@ -122,6 +130,8 @@ class EinsumDense(AdaptableLayer):
         letters = right.replace("...", "")
         if right.startswith("..."):
             pairs = list(zip(letters[::-1], listed[::-1], strict=False))
+        elif given is not None and len(listed) != len(letters) - 1:
+            raise ShapeError(f"output_shape={given!r} must have {len(letters) - 1} lengths for {self.equation!r}.")
         else:
             pairs = list(zip(letters, [None, *listed], strict=False))
         return {axis: n for axis, n in pairs if n is not None}
@@ -174,13 +184,7 @@ class Embedding(AdaptableLayer):
         self.build_lora()
 
     def check_inputs(self, *xs: Value) -> None:
-        known: Any = np.ravel(all_values(xs[0]))
-        wrong = known[(np.floor(known) != known) | (known < 0) | (known >= self.input_dim)]
-        if wrong.size:
-            raise LayerError(
-                f"layer '{self.name}', given shape {xs[0].shape}: expected whole numbers from 0 to "
-                f"{self.input_dim - 1}, got {wrong[0]}."
-            )
+        check_numbers_below(self, xs[0], self.input_dim)
 
     def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
         return np.not_equal(strip(inputs), 0) if self.mask_zero else None

@@ -28,17 +28,47 @@ Factor = float | Sequence[float]  # one number for both directions, or the lowes
 FILLS = ("constant", "reflect", "wrap", "nearest")
 
 
-def as_range(layer: Layer, name: str, symmetric: bool = True) -> tuple[float, float]:
+def as_range(layer: Layer, name: str, symmetric: bool = True, ordered: bool = True) -> tuple[float, float]:
     """Return an argument that is one number, or the lowest and the highest, as the latter."""
     given = getattr(layer, name)
     pair = tuple(given) if isinstance(given, list | tuple) else ((-given if symmetric else 0.0), given)
-    if len(pair) != 2 or not all(isinstance(n, int | float) and math.isfinite(n) for n in pair) or pair[0] > pair[1]:
+    is_pair = len(pair) == 2 and all(isinstance(n, int | float) and math.isfinite(n) for n in pair)
+    if not is_pair or (ordered and pair[0] > pair[1]):
         raise ArgumentError(f"{layer.name}: {name} must be a number, or the lowest and the highest, got {given!r}.")
     return float(pair[0]), float(pair[1])
 
 
-def _crop(x: Value, top: int, left: int, height: int, width: int) -> Any:
+def check_value_range(layer: Any) -> None:
+    """Raise an error unless ``value_range`` is the lowest and the highest value of a pixel."""
+    given = layer.value_range
+    if not isinstance(given, list | tuple) or len(given) != 2 or not given[0] < given[1]:
+        raise ArgumentError(f"{layer.name}: value_range must be the lowest and the highest value, got {given!r}.")
+
+
+def as_floats(x: Value) -> Any:
+    """Return images as floats."""
+    return x if x.dtype.kind == "f" else x.astype(np.float32)
+
+
+def shape_for_images(numbers: Value, x: Value) -> Any:
+    """Return a number of each image in the dtype of the images, and in a shape that fits them."""
+    return np.reshape(numbers, (-1, 1, 1, 1)).astype(x.dtype)
+
+
+def _crop_middle(x: Value, height: int, width: int) -> Any:
+    top, left = (x.shape[1] - height) // 2, (x.shape[2] - width) // 2
     return x[:, top : top + height, left : left + width]
+
+
+def _crop_to_ratio(x: Value, height: int, width: int) -> Any:
+    """Return the largest middle of images that has the ratio of this height and width."""
+    tall, wide = _fit_ratio(x, height, width)
+    return _crop_middle(x, max(min(x.shape[1], tall), 1), max(min(x.shape[2], wide), 1))
+
+
+def _fit_ratio(x: Value, height: int, width: int) -> tuple[int, int]:
+    """Return the height that belongs to the width of images, and the width that belongs to their height."""
+    return int(x.shape[2] * height / width), int(x.shape[1] * width / height)
 
 
 # ---- always
@@ -73,15 +103,12 @@ class Resizing(SpatialLayer):
             raise ArgumentError(f"{self.name}: give one of crop_to_aspect_ratio and pad_to_aspect_ratio.")
 
     def call(self, x: Value) -> Any:
-        x = self.move_channels_last(x)
-        x = x if x.dtype.kind == "f" else x.astype(np.float32)
-        height, width = x.shape[1:3]
-        tall, wide = int(width * self.height / self.width), int(height * self.width / self.height)
+        x = as_floats(self.move_channels_last(x))
         if self.crop_to_aspect_ratio:
-            tall, wide = max(min(height, tall), 1), max(min(width, wide), 1)
-            x = _crop(x, (height - tall) // 2, (width - wide) // 2, tall, wide)
+            x = _crop_to_ratio(x, self.height, self.width)
         elif self.pad_to_aspect_ratio:
-            down, right = max(tall - height, 0) // 2, max(wide - width, 0) // 2  # as in Keras, the same on both sides
+            tall, wide = _fit_ratio(x, self.height, self.width)
+            down, right = (max(n, 0) // 2 for n in (tall - x.shape[1], wide - x.shape[2]))  # as in Keras, on both sides
             sides = [(0, 0), (down, down), (right, right), (0, 0)]
             x = np.pad(x, sides, constant_values=self.fill_value)
         return self.move_channels_back(resize_images(x, self.height, self.width, self.interpolation))
@@ -106,14 +133,10 @@ class CenterCrop(SpatialLayer):
 
     def call(self, x: Value) -> Any:
         x = self.move_channels_last(x)
-        height, width = x.shape[1:3]
-        if height < self.height or width < self.width:
-            tall, wide = int(width * self.height / self.width), int(height * self.width / self.height)
-            tall, wide = max(min(height, tall), 1), max(min(width, wide), 1)
-            x = _crop(x, (height - tall) // 2, (width - wide) // 2, tall, wide)
+        if x.shape[1] < self.height or x.shape[2] < self.width:
+            x = _crop_to_ratio(x, self.height, self.width)
             return self.move_channels_back(resize_images(x, self.height, self.width, "bilinear"))
-        y = _crop(x, (height - self.height) // 2, (width - self.width) // 2, self.height, self.width)
-        return self.move_channels_back(y)
+        return self.move_channels_back(_crop_middle(x, self.height, self.width))
 
 
 # ---- at random, in training
@@ -345,11 +368,11 @@ class RandomBrightness(RandomImageLayer):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._range = as_range(self, "factor")
+        check_value_range(self)
 
     def change(self, x: Value) -> Any:
         low, high = self.value_range
-        more = np.reshape(self.draw(x, *self._range) * (high - low), (-1, 1, 1, 1)).astype(x.dtype)
-        return np.clip(x + more, low, high)
+        return np.clip(x + shape_for_images(self.draw(x, *self._range) * (high - low), x), low, high)
 
 
 @dataclass(eq=False)
@@ -367,11 +390,12 @@ class RandomContrast(RandomImageLayer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = self.factor
-        self._range = (-given[0], given[1]) if isinstance(given, list | tuple) else as_range(self, "factor")
+        low, high = as_range(self, "factor", ordered=False)
+        self._range = (-low, high) if isinstance(self.factor, list | tuple) else (low, high)
+        check_value_range(self)
 
     def change(self, x: Value) -> Any:
-        factor = np.reshape(self.draw(x, *self._range) + 1.0, (-1, 1, 1, 1)).astype(x.dtype)
+        factor = shape_for_images(self.draw(x, *self._range) + 1.0, x)
         mean = np.mean(x, axis=(1, 2), keepdims=True)
         low, high = self.value_range
         return np.clip((x - mean) * factor + mean, low, high)

@@ -12,6 +12,7 @@ import numpy as np
 from pullback.core.convert import as_number
 from pullback.errors import ArgumentError
 from pullback.ops import random
+from pullback.train.arguments import is_whole_number
 from pullback.train.nn.layers.base import Layer, check_data_format, check_shares
 from pullback.typing import Shape, Value
 
@@ -28,8 +29,7 @@ class RandomLayer(Layer):
     def __post_init__(self) -> None:
         super().__post_init__()
         seed = self.seed
-        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
-        if not (seed is None or whole or isinstance(seed, np.random.Generator)):
+        if not (seed is None or is_whole_number(seed, 0) or isinstance(seed, np.random.Generator)):
             raise ArgumentError(f"{self.name}: seed must be a whole number of 0 or more, or None, got {seed!r}.")
         self._generator = None if seed is None else np.random.default_rng(seed)
 

@@ -210,7 +210,7 @@ class GroupNormalization(ScaledLayer):
         (axis,) = resolve_axes(len(shape) + 1, self.axis, self.name)
         channels = shape[axis - 1]
         groups = channels if self.groups == -1 else self.groups
-        if not axis or channels % groups or groups > channels:
+        if not axis or groups < 1 or channels % groups:
             raise ArgumentError(f"{self.name}: {channels} channels cannot be divided into {groups} groups.")
         self._add_scale_and_offset((channels,))
 

@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pullback.core.convert import get_default_dtype
-from pullback.core.tensor import Tensor, all_values, strip
+from pullback.core.tensor import Tensor, strip
 from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, CompileError, DataError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.hashes import farm_hash, sip_hash
 from pullback.train.data.dataset import Dataset
-from pullback.train.nn.layers.base import Layer, LayerError, UnknownShape, check_choice, check_counts
+from pullback.train.nn.layers.base import Layer, UnknownShape, check_choice, check_counts, check_numbers_below
 from pullback.typing import Array, Shape, TensorLike, Value
 
 __all__ = [
@@ -271,12 +271,7 @@ class CategoryEncoding(Layer):
         check_choice(self, "output_mode", "multi_hot", "one_hot", "count")
 
     def check_inputs(self, *xs: Value) -> None:
-        known: Any = np.ravel(all_values(xs[0]))
-        wrong = known[(known < 0) | (known >= self.num_tokens)]
-        if wrong.size:
-            raise LayerError(
-                f"layer '{self.name}': expected class numbers from 0 to {self.num_tokens - 1}, got {wrong[0]}."
-            )
+        check_numbers_below(self, xs[0], self.num_tokens)
 
     def call(self, x: Value, *, count_weights: Value | None = None) -> Any:
         self.check_inputs(x)

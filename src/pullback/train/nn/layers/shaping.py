@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
+from pullback.train.arguments import is_whole_number
 from pullback.train.nn.layers.base import Layer, check_counts, check_data_format
 from pullback.typing import Value
 
@@ -56,8 +57,7 @@ class Reshape(Layer):
         given = self.target_shape
         lengths = given if isinstance(given, list | tuple) else [given]
         lengths = [-1 if n is None else n for n in lengths]
-        whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= -1 for n in lengths)
-        if not whole or list(lengths).count(-1) > 1:
+        if not all(is_whole_number(n, -1) for n in lengths) or lengths.count(-1) > 1:
             raise ArgumentError(f"{self.name}: target_shape must be lengths, of which one may be -1, got {given!r}.")
         self.target_shape = tuple(int(n) for n in lengths)
 

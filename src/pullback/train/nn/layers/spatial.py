@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import ArgumentError
-from pullback.train.arguments import is_count
+from pullback.train.arguments import is_whole_number
 from pullback.train.nn.layers.base import Layer, UnknownShape, check_choice
 
 Lengths = int | Sequence[int]  # one number for all axes, or one for each
 
 
-def as_lengths(layer: Layer, name: str, axes: int) -> tuple[int, ...]:
-    """Return an argument that is one positive whole number, or one for each axis, as one for each axis."""
+def as_lengths(layer: Layer, name: str, axes: int, least: int = 1) -> tuple[int, ...]:
+    """Return an argument that is one whole number of ``least`` or more, or one for each axis, as one for each axis."""
     given = getattr(layer, name)
     made = tuple(given) if isinstance(given, list | tuple) else (given,) * axes
-    if len(made) != axes or not all(map(is_count, made)):
+    if len(made) != axes or not all(is_whole_number(n, least) for n in made):
+        kind = "a positive whole number" if least else "a whole number of 0 or more"
         each = f", or {axes} of them" if axes > 1 else ""
-        raise ArgumentError(f"{layer.name}: {name} must be a positive whole number{each}, got {given!r}.")
+        raise ArgumentError(f"{layer.name}: {name} must be {kind}{each}, got {given!r}.")
     return tuple(int(n) for n in made)
 
 
