@@ -107,3 +107,11 @@ def test_numbers_of_a_confusion_matrix_are_legible() -> None:
         x, y = map(int, text.get_position())
         back = image.cmap(image.norm(image.get_array()[y, x]))[:3]
         assert abs(sum(matplotlib.colors.to_rgb(text.get_color())) - sum(back)) > 1.0
+
+
+def test_confusion_refuses_what_is_no_class() -> None:
+    for labels, predictions in (([0, -1], [0, 1]), ([0, 1], [0.2, 0.9])):
+        with pytest.raises(pb.errors.ArgumentError, match="must be whole numbers of 0 or more"):
+            pb.plot.confusion(labels, predictions)
+    with pytest.raises(pb.errors.ArgumentError, match="more classes than the 2 names"):
+        pb.plot.confusion([0, 2], [0, 1], classes=["cat", "dog"])

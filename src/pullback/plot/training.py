@@ -158,7 +158,12 @@ def confusion(labels: Array, predictions: Array, classes: Sequence[str] | None =
         raise ArgumentError(
             f"plot.confusion: labels and predictions must be of one length, got shapes {truth.shape} and {guess.shape}."
         )
+    for name, given in (("labels", truth), ("predictions", guess)):
+        if given.size and (np.any(given != given.astype(int)) or given.min() < 0):
+            raise ArgumentError(f"plot.confusion: {name} must be whole numbers of 0 or more, the classes.")
     count = len(classes) if classes is not None else int(max(truth.max(initial=0), guess.max(initial=0))) + 1
+    if max(truth.max(initial=0), guess.max(initial=0)) >= count:
+        raise ArgumentError(f"plot.confusion: there are more classes than the {count} names in classes.")
     table = np.zeros((count, count), int)
     np.add.at(table, (truth.astype(int), guess.astype(int)), 1)
     ax = get_axes("plot.confusion", ax)

@@ -504,3 +504,17 @@ def test_map_in_processes_keeps_order() -> None:
 def test_map_says_that_a_worker_ended() -> None:
     with pytest.raises(DataError, match=r"worker process ended .* __name__"):
         list(Dataset.from_arrays(np.arange(2)).map(os._exit, workers=1))
+
+
+def test_padded_batch_keeps_values_of_all_elements_and_of_padding() -> None:
+    mixed = pb.data.Dataset.from_generator(lambda: [np.array([1, 2]), np.array([0.5])])
+    assert [batch.tolist() for batch in mixed.padded_batch(2)] == [[[1.0, 2.0], [0.5, 0.0]]]
+    words = pb.data.Dataset.from_generator(lambda: [np.array(["a", "b"]), np.array(["longer"])])
+    assert next(iter(words.padded_batch(2, padding_values="")))[1].tolist() == ["longer", ""]
+    whole = pb.data.Dataset.from_generator(lambda: [np.array([1, 2]), np.array([3])])
+    with pytest.raises(ArgumentError, match=r"padding_values=0\.5 is no int64"):
+        list(whole.padded_batch(2, padding_values=0.5))
+    with pytest.raises(ShapeError, match=r"elements have rank 1, padded_shapes \[3, 3\]"):
+        list(whole.padded_batch(2, padded_shapes=[3, 3]))
+    floats = pb.data.Dataset.from_arrays(np.ones((2, 1), np.float32))
+    assert next(iter(floats.padded_batch(2, padded_shapes=[2], padding_values=0.1)))[0, 1] == np.float32(0.1)

@@ -454,3 +454,22 @@ def test_keras_names_of_batch_hooks():
     model, x, y = small_model()
     model.fit(x, y, batch_size=2, callbacks=[Own(), {"on_train_batch_begin": lambda batch, logs: calls.append(batch)}])
     assert calls == [0, (0, 1), 1, (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda: pb.callbacks.tensorboard("logs", update_freq=0),
+            "update_freq must be 'epoch', 'batch' or a number of",
+        ),
+        (
+            lambda: pb.callbacks.model_checkpoint("x", save_freq="batch"),
+            "save_freq must be 'epoch' or a number, got 'ba",
+        ),
+        (lambda: pb.callbacks.backup_and_restore("x", save_freq=0), "every must be an integer of 1 or more, got 0"),
+    ],
+)
+def test_callbacks_refuse_frequencies_that_are_none(make, said):
+    with pytest.raises(ArgumentError, match=said):
+        make()

@@ -376,3 +376,28 @@ def test_metrics_in_the_style_of_keras(eager: bool) -> None:
     assert found["mean_square"] == pytest.approx((away**2).mean(), rel=1e-5)
     one = model.test_on_batch(x[:4], y[:4], return_dict=True)
     assert one["distance"] == pytest.approx(away[:4].mean(), rel=1e-5)
+
+
+def test_precision_refuses_classes_that_are_none():
+    labels, predictions = np.eye(3)[[0, 1]], np.array([[0.9, 0.05, 0.05], [0.2, 0.5, 0.3]])
+    assert pb.metrics.Precision(top_k=5)(labels, predictions) == pytest.approx(1 / 3)
+    with pytest.raises(ShapeError, match="class_id=3 needs predictions by class"):
+        pb.metrics.Recall(class_id=3)(labels, predictions)
+    for wrong in ({"class_id": -1}, {"top_k": 0}):
+        with pytest.raises(ArgumentError, match="must be"):
+            pb.metrics.Precision(**wrong)
+
+
+@pytest.mark.parametrize("loss", [pb.metrics.categorical_crossentropy, pb.metrics.categorical_focal_crossentropy])
+def test_label_smoothing_is_spread_over_the_axis_of_the_classes(loss):
+    scores = np.random.default_rng(0).random((2, 3, 4))
+    labels = np.eye(3)[np.array([[0, 1, 2, 0], [1, 1, 0, 2]])]
+    along_1 = loss(np.moveaxis(labels, -1, 1), scores, label_smoothing=0.1, axis=1)
+    np.testing.assert_allclose(along_1, loss(labels, np.moveaxis(scores, 1, -1), label_smoothing=0.1))
+
+
+def test_class_weight_of_targets_that_are_no_classes_is_refused():
+    model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
+    model.compile("sgd", "mse")
+    with pytest.raises(DataError, match=r"class_weight is for targets that are classes, .* got 0\.25"):
+        model.fit(np.ones((3, 2)), np.array([0.0, 1.0, 0.25]), class_weight={0: 2.0})

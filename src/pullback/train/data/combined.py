@@ -21,17 +21,14 @@ from pullback.train.data.stages import (
     DerivedStage,
     RowAccess,
     Stage,
+    apply_function,
     as_leaf_array,
+    count_batches,
     flatten,
     is_plain_list,
     stack_rows,
 )
 from pullback.typing import Array
-
-
-def apply_function(function: Callable[..., Any], element: Any) -> Any:
-    """Call a function with an element; the parts of a tuple are its arguments."""
-    return function(*element) if isinstance(element, tuple) else function(element)
 
 
 @dataclass(frozen=True)
@@ -142,10 +139,7 @@ class PaddedBatch(DerivedStage):
         return f"{self.source!r} > padded_batch({self.size})"
 
     def length(self) -> int | float | None:
-        n = self.source.length()
-        if not isinstance(n, int):
-            return n
-        return n // self.size if self.drop else -(-n // self.size)
+        return count_batches(self.source.length(), self.size, self.drop)
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
         elements = self.source.elements(epoch, start * self.size)
@@ -173,10 +167,15 @@ class PaddedBatch(DerivedStage):
         if len(ranks) > 1:
             raise ShapeError(f"padded_batch: elements of one batch have ranks {sorted(ranks)}; one rank is needed.")
         largest = tuple(np.max([x.shape for x in arrays], axis=0)) if arrays[0].ndim else ()
-        shape = tuple(int(n if w is None else w) for n, w in zip(largest, wanted or [None] * len(largest), strict=True))
+        wanted = wanted or [None] * len(largest)
+        if len(wanted) != len(largest):
+            raise ShapeError(f"padded_batch: elements have rank {len(largest)}, padded_shapes {wanted!r}.")
+        shape = tuple(int(n if w is None else w) for n, w in zip(largest, wanted, strict=True))
         if any(n > w for n, w in zip(largest, shape, strict=True)):
             raise ShapeError(f"padded_batch: an element has shape {largest}, larger than {shape}.")
-        made = np.full((len(arrays), *shape), self.value, arrays[0].dtype)
+        made = np.full((len(arrays), *shape), self.value, np.result_type(*arrays))
+        if made.dtype.kind in "iub" and made.size and made.flat[0] != self.value:
+            raise ArgumentError(f"padded_batch: padding_values={self.value!r} is no {made.dtype}, as the elements are.")
         for i, x in enumerate(arrays):
             where: Any = (i, *[slice(n) for n in x.shape])
             made[where] = x

@@ -19,7 +19,6 @@ from pullback.train.data.combined import (
     PaddedBatch,
     ParallelMap,
     Zip,
-    apply_function,
     check_picklable,
 )
 from pullback.train.data.files import open_csv, open_parquet
@@ -34,6 +33,7 @@ from pullback.train.data.stages import (
     Skip,
     Stage,
     Take,
+    apply_function,
 )
 from pullback.typing import DType, Tree
 

@@ -209,6 +209,17 @@ class Shuffle(DerivedStage):
         return replace(self, source=self.source.with_seeds(seeds[:-1]), seed=seeds[-1])
 
 
+def count_batches(elements: Any, size: int, drops_remainder: bool) -> Any:
+    """Return how many batches so many elements make; None and infinity stay.
+
+    >>> count_batches(5, 2, False), count_batches(5, 2, True), count_batches(None, 2, True)
+    (3, 2, None)
+    """
+    if not isinstance(elements, int):
+        return elements
+    return elements // size if drops_remainder else -(-elements // size)
+
+
 @dataclass(frozen=True)
 class Batch(DerivedStage):
     """Batches of elements, stacked along a new first axis."""
@@ -219,9 +230,6 @@ class Batch(DerivedStage):
     def __repr__(self) -> str:
         return f"{self.source!r} > batch({self.size})"
 
-    def _count_batches(self, n: int) -> int:
-        return n // self.size if self.drop else -(-n // self.size)
-
     def rows(self, epoch: int) -> RowAccess | None:
         rows = self.source.rows(epoch)
         if rows is None:
@@ -230,16 +238,20 @@ class Batch(DerivedStage):
         def at(i: int) -> Any:
             return rows.block(rows.order[i * self.size : (i + 1) * self.size])
 
-        return stack_rows(range(self._count_batches(len(rows.order))), at)
+        return stack_rows(range(count_batches(len(rows.order), self.size, self.drop)), at)
 
     def length(self) -> int | float | None:
-        n = self.source.length()
-        return self._count_batches(n) if isinstance(n, int) else n
+        return count_batches(self.source.length(), self.size, self.drop)
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
         for block in self.source.blocks(epoch, start * self.size, self.size):
             if not self.drop or len(flatten(block)[0]) == self.size:
                 yield block
+
+
+def apply_function(function: Callable[..., Any], element: Any) -> Any:
+    """Call a function with an element; the parts of a tuple are its arguments."""
+    return function(*element) if isinstance(element, tuple) else function(element)
 
 
 @dataclass(frozen=True)
@@ -251,21 +263,18 @@ class Map(DerivedStage):
     def __repr__(self) -> str:
         return f"{self.source!r} > map"
 
-    def _apply(self, element: Any) -> Any:
-        return self.function(*element) if isinstance(element, tuple) else self.function(element)
-
     def rows(self, epoch: int) -> RowAccess | None:
         rows = self.source.rows(epoch)
         if rows is None:
             return None
 
         def at(i: int) -> Any:
-            return self._apply(rows.at(i))
+            return apply_function(self.function, rows.at(i))
 
         return stack_rows(rows.order, at)
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        return map(self._apply, self.source.elements(epoch, start))
+        return (apply_function(self.function, element) for element in self.source.elements(epoch, start))
 
 
 # ---- take, skip, repeat

@@ -15,7 +15,7 @@ from pullback.core.convert import as_number
 from pullback.core.suggestions import did_you_mean
 from pullback.errors import ArgumentError, DataError
 from pullback.names.answers import install_answers
-from pullback.train.arguments import as_whole_number
+from pullback.train.arguments import as_whole_number, is_whole_number
 from pullback.train.io.saving import save
 from pullback.train.loop.callback import Callback, CallbackList, LambdaCallback, Logs
 from pullback.train.loop.csv_log import CsvFile
@@ -215,7 +215,9 @@ class ModelCheckpoint(MonitorCallback):
         verbose: int = 0,
     ) -> None:
         super().__init__(monitor, mode, verbose=verbose)
-        every = save_freq if every is None and isinstance(save_freq, int) else every
+        if isinstance(save_freq, str) and save_freq != "epoch":
+            raise ArgumentError(f"callbacks.{self.kind}: save_freq must be 'epoch' or a number, got {save_freq!r}.")
+        every = save_freq if every is None and not isinstance(save_freq, str) else every
         self.save_weights_only, self.initial_value_threshold = save_weights_only, initial_value_threshold
         self.path, self.save_best_only = os.fspath(path), save_best_only
         self.every = every if every is None else as_whole_number("callbacks.model_checkpoint", "every", every, 1)
@@ -361,7 +363,7 @@ class TensorBoard(Callback):
     """
 
     def __init__(self, log_dir: str | os.PathLike[str] = "logs", update_freq: str | int = "epoch") -> None:
-        if not isinstance(update_freq, int) and update_freq not in ("epoch", "batch"):
+        if not is_whole_number(update_freq, 1) and update_freq not in ("epoch", "batch"):
             raise ArgumentError(
                 "callbacks.tensorboard: update_freq must be 'epoch', 'batch' or a number of batches, got "
                 f"{update_freq!r}."

@@ -87,7 +87,10 @@ def compute_class_weights(name: str, y: Array, class_weight: Mapping[int, float]
             f"{name}: class_weight is for one label of each example, and the targets have shape {np.shape(y)}. "
             "Give sample_weight for weights of steps."
         )
-    classes = np.round(labels).astype(np.int64)
+    if labels.dtype.kind == "f" and not np.array_equal(labels, np.round(labels)):
+        wrong = labels[labels != np.round(labels)][0]
+        raise DataError(f"{name}: class_weight is for targets that are classes, whole numbers or one-hot, got {wrong}.")
+    classes = labels.astype(np.int64)
     weights = np.ones(len(classes), np.float32)
     for number, weight in class_weight.items():
         weights[classes == int(number)] = weight

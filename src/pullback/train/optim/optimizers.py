@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.core.convert import as_number
 from pullback.errors import ArgumentError
-from pullback.train.arguments import accept_names, describe_arguments
+from pullback.train.arguments import accept_names, as_whole_number, describe_arguments
 from pullback.train.optim.schedules import LearningRate, Number
 from pullback.train.optim.step import Common, Optimizer, Options
 from pullback.typing import Array, Shape
@@ -197,7 +197,7 @@ def _make_adam(
     the average itself, as in Keras.
     """
     name = make.__name__
-    b1, b2 = _check_fraction(name, "beta1", beta1), _check_fraction(name, "beta2", beta2)
+    b1, b2 = _check_decay_rate(name, "beta1", beta1), _check_decay_rate(name, "beta2", beta2)
     small = _check_epsilon(name, epsilon)
 
     def numbers(rate: Number, steps: Number) -> Any:
@@ -245,7 +245,7 @@ def adamax(
     array([ 0.5, 99.5], dtype=float32)
     """
     config = _collect_arguments(locals())
-    b1, b2 = _check_fraction("adamax", "beta1", beta1), _check_fraction("adamax", "beta2", beta2)
+    b1, b2 = _check_decay_rate("adamax", "beta1", beta1), _check_decay_rate("adamax", "beta2", beta2)
     small, slower = _check_epsilon("adamax", epsilon), as_number("adamax", "decay", decay, 0)
 
     def numbers(rate: Number, steps: Number) -> Any:
@@ -312,7 +312,7 @@ def lion(
     array([ 0.5, 99.5], dtype=float32)
     """
     config = _collect_arguments(locals())
-    b1, b2 = _check_fraction("lion", "beta1", beta1), _check_fraction("lion", "beta2", beta2)
+    b1, b2 = _check_decay_rate("lion", "beta1", beta1), _check_decay_rate("lion", "beta2", beta2)
 
     def rule(x: Array, g: Array, m: Array, rate: Number) -> Any:
         return x - rate * np.sign(b1 * m + (1.0 - b1) * g), b2 * m + (1.0 - b2) * g
@@ -336,7 +336,7 @@ def nadam(
     array([ 0.469, 99.469], dtype=float32)
     """
     config = _collect_arguments(locals())
-    b1, b2 = _check_fraction("nadam", "beta1", beta1), _check_fraction("nadam", "beta2", beta2)
+    b1, b2 = _check_decay_rate("nadam", "beta1", beta1), _check_decay_rate("nadam", "beta2", beta2)
     small = _check_epsilon("nadam", epsilon)
 
     def numbers(rate: Number, steps: Number) -> Any:
@@ -392,6 +392,8 @@ def ftrl(
     power, l1 = -learning_rate_power, l1_regularization_strength
     if power < 0:
         raise ArgumentError(f"ftrl: learning_rate_power must not be more than 0, got {learning_rate_power!r}.")
+    for argument in ("l1", "l2", "l2_shrinkage"):
+        as_number("ftrl", f"{argument}_regularization_strength", config[f"{argument}_regularization_strength"], 0)
 
     def rule(x: Array, g: Array, squares: Array, linear: Array, rate: Number) -> Any:
         new: Any = squares + g * g
@@ -420,7 +422,7 @@ def lamb(
     array([1.232, 2.232], dtype=float32)
     """
     config = _collect_arguments(locals())
-    b1, b2 = _check_fraction("lamb", "beta1", beta1), _check_fraction("lamb", "beta2", beta2)
+    b1, b2 = _check_decay_rate("lamb", "beta1", beta1), _check_decay_rate("lamb", "beta2", beta2)
     small = _check_epsilon("lamb", epsilon)
 
     def numbers(rate: Number, steps: Number) -> Any:
@@ -462,6 +464,7 @@ def adafactor(
     [(2,), (2,), (0,)]
     """
     config = _collect_arguments(locals())
+    _check_positive("adafactor", "clip_threshold", clip_threshold)
 
     def numbers(rate: Number, steps: Number) -> Any:
         limit = steps**-0.5  # Keras's rule has it with and without relative_step
@@ -534,8 +537,12 @@ def muon(
            [1.24, 1.98]], dtype=float32)
     """
     config = _collect_arguments(locals()) | {"exclude_layers": list(exclude_layers)}
-    b1, b2 = _check_fraction("muon", "adam_beta_1", adam_beta_1), _check_fraction("muon", "adam_beta_2", adam_beta_2)
+    b1, b2 = (
+        _check_decay_rate("muon", "adam_beta_1", adam_beta_1),
+        _check_decay_rate("muon", "adam_beta_2", adam_beta_2),
+    )
     kept, small = _check_fraction("muon", "momentum", momentum), _check_epsilon("muon", epsilon)
+    as_whole_number("muon", "ns_steps", ns_steps, 1)
     patterns = [re.compile(pattern) for pattern in exclude_layers]
 
     def find_shape(shape: Shape, name: str) -> Shape:
@@ -593,17 +600,19 @@ def schedule_free_adamw(
     array([ 0.5, 99.5], dtype=float32)
     """
     config, name = _collect_arguments(locals()), "schedule_free_adamw"
-    b1, b2 = _check_fraction(name, "beta1", beta1), _check_fraction(name, "beta2", beta2)
+    _check_positive(name, "beta1", beta1)
+    small, warm_steps = _check_epsilon(name, epsilon), as_whole_number(name, "warmup_steps", warmup_steps, 0)
+    b1, b2 = _check_decay_rate(name, "beta1", beta1), _check_decay_rate(name, "beta2", beta2)
 
     def numbers(rate: Number, steps: Number) -> Any:
-        warm = np.minimum(steps / warmup_steps, 1.0)[()] if warmup_steps else 1.0
+        warm = np.minimum(steps / warm_steps, 1.0)[()] if warm_steps else 1.0
         return rate * warm, (1.0 - b2**steps) ** -0.5, 1.0 / steps
 
     def rule(x: Array, g: Array, ahead: Array, v: Array, rate: Number, scale: Number, weight: Number) -> Any:
         v = b2 * v + (1.0 - b2) * (g * g)
         fast = x + ahead  # the iterate without averaging
         mean = (x - (1.0 - b1) * fast) / b1
-        fast = fast - rate * g / (scale * np.sqrt(v) + epsilon)
+        fast = fast - rate * g / (scale * np.sqrt(v) + small)
         kept_mean: Any = (1.0 - weight) * mean
         new = (1.0 - b1) * fast + b1 * (kept_mean + weight * fast)
         return new, fast - new, v
@@ -651,6 +660,18 @@ def _collect_arguments(given: dict[str, Any]) -> dict[str, Any]:
 
 def _check_fraction(name: str, argument: str, value: float) -> float:
     return float(as_number(name, argument, value, 0, 1))
+
+
+def _check_decay_rate(name: str, argument: str, value: float) -> float:
+    """Return the decay rate of an average that starts at 0: with 1 it would stay there."""
+    if _check_fraction(name, argument, value) == 1:
+        raise ArgumentError(f"{name}: {argument} must be less than 1, got {value!r}.")
+    return float(value)
+
+
+def _check_positive(name: str, argument: str, value: float) -> None:
+    if as_number(name, argument, value, 0) == 0:
+        raise ArgumentError(f"{name}: {argument} must be more than 0, got {value!r}.")
 
 
 def _check_epsilon(name: str, value: float | None) -> float:

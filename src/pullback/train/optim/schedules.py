@@ -161,6 +161,8 @@ def piecewise_constant_decay(boundaries: Sequence[float], values: Sequence[float
             f"piecewise_constant_decay: {len(boundaries)} boundaries have {len(boundaries) + 1} values, got "
             f"{len(values)}."
         )
+    if list(boundaries) != sorted(boundaries):
+        raise ArgumentError(f"piecewise_constant_decay: boundaries must be in increasing order, got {boundaries!r}.")
 
     def at(step: Number) -> Any:
         rate: Any = values[0]
@@ -215,6 +217,8 @@ def cosine_decay_restarts(
     """
     _check_rate("cosine_decay_restarts", "rate", rate)
     _check_steps("cosine_decay_restarts", "steps", steps)
+    if as_number("cosine_decay_restarts", "t_mul", t_mul, 0) == 0:
+        raise ArgumentError(f"cosine_decay_restarts: t_mul must be more than 0, got {t_mul!r}.")
 
     def at(step: Number) -> Any:
         done = step / steps

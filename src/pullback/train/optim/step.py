@@ -123,19 +123,16 @@ class Optimizer:
         self._is_swapped = False  # whether variables and their averages are exchanged
         if self.keeps_average:
             momentum = as_number(name, "ema_momentum", options.get("ema_momentum", 0.99), 0, 1)
-            every = options.get("ema_overwrite_frequency")
+            every = _read_count(name, options, "ema_overwrite_frequency")
             self._rule, self._numbers = add_average(self._rule, self._numbers, momentum, every)
             initial_values = self._initial_values = {**initial_values, AVERAGE: 0.0}
-        self._accumulated = as_whole_number(
-            name, "gradient_accumulation_steps", options.get("gradient_accumulation_steps") or 1, 1
-        )
+        self._accumulated = _read_count(name, options, "gradient_accumulation_steps") or 1
         if self._accumulated > 1:
             initial_values = self._initial_values = {**initial_values, ACCUMULATOR: 0.0}
-        growth = options.get("dynamic_growth_steps")
-        self.loss_scale = LossScale(
-            float(as_number(name, "loss_scale_factor", options.get("loss_scale_factor") or 1.0, 0)),
-            None if growth is None else as_whole_number(name, "dynamic_growth_steps", growth, 1),
-        )
+        factor = as_number(name, "loss_scale_factor", options.get("loss_scale_factor", 1.0), 0)
+        if not factor:
+            raise ArgumentError(f"{name}: loss_scale_factor must be more than 0, got {factor!r}.")
+        self.loss_scale = LossScale(float(factor), _read_count(name, options, "dynamic_growth_steps"))
         lazy = options.get("lazy", False)
         if not isinstance(lazy, bool):
             raise ArgumentError(f"{name}: lazy must be True or False, got {lazy!r}.")
@@ -661,6 +658,11 @@ class Optimizer:
         if x.dtype.kind != "f":
             raise GradientError(f"{self.name}: {where} is {x.dtype}; only floats can be trained. Cast it first.")
         return x
+
+
+def _read_count(name: str, options: Mapping[str, Any], key: str) -> int | None:
+    """Return an option that is a positive whole number; None if it is not given."""
+    return as_whole_number(name, key, options[key], 1) if key in options else None
 
 
 def _remake(make: Callable[..., Optimizer], config: dict[str, Any], state: dict[str, Any]) -> Optimizer:

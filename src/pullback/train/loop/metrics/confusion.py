@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import activations
+from pullback.train.arguments import as_whole_number, check_count
 from pullback.train.loop.metrics.functions import EPSILON, match_predictions
 from pullback.train.loop.metrics.metric import Metric
 from pullback.train.loop.weights import combine_weights
@@ -35,6 +36,10 @@ class ThresholdMetric(Metric):
         dtype: object = None,
     ) -> None:
         super().__init__(name, dtype)
+        if top_k is not None:
+            check_count(self.name, "top_k", top_k)
+        if class_id is not None:
+            as_whole_number(self.name, "class_id", class_id, 0)
         self.thresholds, self.top_k, self.class_id = thresholds, top_k, class_id
         given = (0.5 if top_k is None else LOWEST) if thresholds is None else thresholds
         self._limits = np.atleast_1d(np.asarray(given, np.float64))
@@ -50,8 +55,11 @@ class ThresholdMetric(Metric):
         if self.top_k is not None:
             p = _keep_highest(p, self.top_k)
         if self.class_id is not None:
-            if len(p.shape) < 2:
-                raise ShapeError(f"{self.name}: class_id needs predictions by class, got shape {p.shape}.")
+            if len(p.shape) < 2 or self.class_id >= p.shape[-1]:
+                raise ShapeError(
+                    f"{self.name}: class_id={self.class_id} needs predictions by class, that one among them, got shape "
+                    f"{p.shape}."
+                )
             y, p = y[..., self.class_id : self.class_id + 1], p[..., self.class_id : self.class_id + 1]
             weight = weight[..., :1] if weight is not None and weight.shape[-1] != 1 else weight
         hits, alarms, rejections, misses = count_by_threshold(y, p, self._limits, weight)
@@ -90,6 +98,8 @@ def divide(x: Any, y: Any) -> Any:
 
 def _keep_highest(p: Value, k: int) -> Any:
     """Return predictions with all but the ``k`` highest of the last axis replaced by a low number."""
+    if k >= p.shape[-1]:
+        return p
     limit = np.sort(p, axis=-1)[..., -k : p.shape[-1] - k + 1]
     return np.where(p >= limit, p, LOWEST)
 

@@ -382,14 +382,14 @@ def categorical_crossentropy(
     array([0.69314718])
     """
     y, p = match_predictions("categorical_crossentropy", y_true, y_pred)
-    y = _smooth_classes(y, label_smoothing)
+    y = _smooth_classes(y, label_smoothing, axis)
     if from_logits:
         return -np.sum(y * activations.log_softmax(p, axis=axis), axis=axis)
     return -np.sum(y * np.log(_normalize_classes(p, axis)), axis=axis)
 
 
-def _smooth_classes(y: Value, smoothing: float) -> Any:
-    return y * (1.0 - smoothing) + smoothing / y.shape[-1] if smoothing else y
+def _smooth_classes(y: Value, smoothing: float, axis: int) -> Any:
+    return y * (1.0 - smoothing) + smoothing / y.shape[axis] if smoothing else y
 
 
 def _normalize_classes(p: Value, axis: int) -> Any:
@@ -418,7 +418,7 @@ def categorical_focal_crossentropy(
     """
     y, p = match_predictions("categorical_focal_crossentropy", y_true, y_pred)
     p = _normalize_classes(activations.softmax(p, axis=axis) if from_logits else p, axis)
-    return -np.sum(alpha * (1.0 - p) ** gamma * _smooth_classes(y, label_smoothing) * np.log(p), axis=axis)
+    return -np.sum(alpha * (1.0 - p) ** gamma * _smooth_classes(y, label_smoothing, axis) * np.log(p), axis=axis)
 
 
 def sparse_categorical_crossentropy(
