@@ -98,7 +98,7 @@ for text in ("pb.", "pb.losses.", "x.", "v.", "model."):
 """
 ASKED = [
     "grad", "np", "huber_loss", "exp", "assign", "fit",
-    "g", "via", "meta", "beneath", "cuda", "clipByValue", "strip", "held", "addWeight", "find_regularized",
+    "g", "via", "meta", "beneath", "cuda", "clipByValue", "strip", "held", "addWeight", "every_layer",
 ]  # fmt: skip
 COMPLETED = ["pb. exp grad", "pb.losses. huber_loss", "x. exp", "v. assign exp", "model. fit"]
 

@@ -21,7 +21,8 @@ from pullback.train.nn.graphs import (
     sort_layers,
     sort_steps,
 )
-from pullback.train.nn.layers.base import Layer, UnknownShape
+from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.checks import UnknownShape
 from pullback.train.nn.layers.symbolic import SymbolicTensor
 from pullback.train.nn.models import Model
 from pullback.typing import Value

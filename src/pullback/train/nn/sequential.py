@@ -9,7 +9,8 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.names.answers import check_keywords
 from pullback.train.arguments import describe_given
 from pullback.train.nn.graphs import check_host_layers, name_layers
-from pullback.train.nn.layers.base import Layer, UnknownShape, as_lengths_or_none
+from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.checks import UnknownShape, as_lengths_or_none
 from pullback.train.nn.layers.general import Identity
 from pullback.train.nn.layers.symbolic import SymbolicTensor
 from pullback.train.nn.models import Model

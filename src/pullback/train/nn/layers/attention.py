@@ -16,7 +16,8 @@ from pullback.train.masks import Mask
 from pullback.train.nn.constraints import ConstraintLike
 from pullback.train.nn.initializers import InitializerLike, initializer
 from pullback.train.nn.layers.activations import find_activation
-from pullback.train.nn.layers.base import Layer, check_choice, check_counts, check_shares, takes_output_shape
+from pullback.train.nn.layers.base import Layer, takes_output_shape
+from pullback.train.nn.layers.checks import check_choice, check_counts, check_shares
 from pullback.train.nn.layers.noise import RandomLayer
 from pullback.train.nn.regularizers import RegularizerLike
 from pullback.typing import Shape, Value

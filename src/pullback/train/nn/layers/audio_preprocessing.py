@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
-from pullback.train.nn.layers.base import Layer, check_counts
+from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.checks import check_counts
 from pullback.typing import Array, Value
 
 __all__ = ["MelSpectrogram"]

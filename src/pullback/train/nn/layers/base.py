@@ -16,11 +16,10 @@ import numpy as np
 
 from pullback.core.convert import get_default_dtype, join_array
 from pullback.core.suggestions import snake_case
-from pullback.core.tensor import Tensor, all_values
+from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, find_variable, get_trace, watch_below
 from pullback.errors import ArgumentError, CheckpointError, DataError, ShapeError
 from pullback.names.answers import keyword_error
-from pullback.train.arguments import check_count, is_whole_number
 from pullback.train.dry_runs import dry_run, is_dry_run
 from pullback.train.io.initial_values import check_room, take_initial_values
 from pullback.train.io.saving import load_weights
@@ -30,6 +29,7 @@ from pullback.train.loop.metrics.metric import Metric
 from pullback.train.masks import Mask, get_mask, has_masks, set_mask
 from pullback.train.nn.constraints import ConstraintLike, constraint
 from pullback.train.nn.initializers import InitializerLike, initializer
+from pullback.train.nn.layers.checks import LayerError, UnknownShape, as_lengths_or_none
 from pullback.train.nn.policies import as_layer_dtype
 from pullback.train.nn.regularizers import RegularizerLike, regularizer
 from pullback.typing import DType, Shape, TensorLike, Value
@@ -41,7 +41,6 @@ UNBUILT: tuple[Shape, ...] = ()
 ARRAY_TYPES = (Tensor, np.ndarray)
 NOTHING: Any = None
 LENGTHS = (32, 96), (512, 1536)  # in place of unknown lengths: two, as what differs in the results is unknown too
-UnknownShape = tuple[int | None, ...]  # lengths, of which some may be unknown
 _name_counts: Counter[str] = Counter()  # how many layers of each kind were made: for default names
 
 
@@ -98,7 +97,7 @@ class Layer(Configurable):
 
     _internal: ClassVar[tuple[str, ...]] = (  # what dir() of a layer does not list
         "add_weight_by_arguments", "build_for", "call_with_masks", "check_inputs", "collect_variables",
-        "every_layer", "find_regularized", "generators", "iterate_parts", "kind", "list_metrics",
+        "every_layer", "generators", "iterate_parts", "kind", "list_metrics",
         "list_structure", "max_inputs", "min_inputs", "mixes_examples", "numbered", "parts",
         "penalties", "rank", "register_call", "registered_name", "registry", "runs_on_host",
         "several", "shapes", "split_host_layers", "stack", "whole",
@@ -155,9 +154,8 @@ class Layer(Configurable):
         object.__setattr__(self, name, value)
         if name == "trainable":
             self._freeze_variables()
-            for _, part in self.parts():
-                if isinstance(part, Layer):
-                    part.trainable = bool(value)
+            for layer in self._list_inner_layers():
+                layer.trainable = bool(value)
 
     @property
     def kind(self) -> str:
@@ -358,7 +356,7 @@ class Layer(Configurable):
 
     def is_built(self) -> bool:
         """Return whether it and all its layers have their variables."""
-        return self._built and all(part.is_built() for _, part in self.parts() if isinstance(part, Layer))
+        return self._built and all(layer.is_built() for layer in self._list_inner_layers())
 
     def output_shape(self, *shapes: UnknownShape, **settings: Any) -> Any:
         """Return the output shape for an example of this shape, or those of several outputs, by running on zeros.
@@ -588,7 +586,7 @@ class Layer(Configurable):
     @property
     def losses(self) -> list[Any]:
         """The values of regularizers, and those that the latest call added by ``add_loss``."""
-        return [cost(v) for v, cost in self.find_regularized(set())] + list(self._added or ())
+        return [*self._compute_penalties(), *(self._added or ())]
 
     @property
     def metrics(self) -> list[Any]:
@@ -616,24 +614,22 @@ class Layer(Configurable):
         >>> layer.penalties()
         Tensor(3., dtype=float32)
         """
-        found = [cost(v) for v, cost in self.find_regularized(set())]
+        found = self._compute_penalties()
         return sum(found[1:], found[0]) if found else None
 
-    def find_regularized(self, seen: set[int]) -> Iterator[tuple[Variable, Any]]:
-        """Iterate over variables with their regularizers, of this layer and its parts; a shared layer counts once."""
-        if id(self) not in seen:
-            seen.add(id(self))
-            yield from self.__dict__.get("_penalized", ())
-            for _, part in self.parts():
-                if isinstance(part, Layer):
-                    yield from part.find_regularized(seen)
+    def _compute_penalties(self) -> list[Any]:
+        """Return the values of the regularizers of this layer and its parts; a shared layer counts once."""
+        layers = {id(layer): layer for layer in self.every_layer()}.values()
+        return [cost(v) for layer in layers for v, cost in vars(layer).get("_penalized", ())]
 
     def every_layer(self) -> Iterator[Layer]:
         """Iterate over this layer, its layers, and theirs."""
         yield self
-        for _, part in self.parts():
-            if isinstance(part, Layer):
-                yield from part.every_layer()
+        for layer in self._list_inner_layers():
+            yield from layer.every_layer()
+
+    def _list_inner_layers(self) -> list[Layer]:
+        return [part for part in self.iterate_parts() if isinstance(part, Layer)]
 
     def list_structure(self) -> list[object]:
         """Return this layer, its layers and its variables, each followed by whether it is trained.
@@ -648,10 +644,8 @@ class Layer(Configurable):
 
     def generators(self) -> Iterator[np.random.Generator]:
         """Iterate over the random generators of layers with a seed, whose states checkpoints store."""
-        yield from (x for x in vars(self).values() if isinstance(x, np.random.Generator))
-        for _, part in self.parts():
-            if isinstance(part, Layer):
-                yield from part.generators()
+        for layer in self.every_layer():
+            yield from (x for x in vars(layer).values() if isinstance(x, np.random.Generator))
 
     def get_weights(self) -> list[Any]:
         """Return the values of all variables, as Keras does.
@@ -726,9 +720,8 @@ class Layer(Configurable):
 
     def reset_states(self) -> None:
         """Set the states of stateful recurrent layers to zero, in this layer and its parts."""
-        for _, part in self.parts():
-            if isinstance(part, Layer):
-                part.reset_states()
+        for layer in self._list_inner_layers():
+            layer.reset_states()
 
     def reset_state(self) -> None:
         """Set the states of stateful recurrent layers to zero; Keras's name of ``reset_states``."""
@@ -806,10 +799,6 @@ class Layer(Configurable):
                 part.trainable = self.trainable
 
 
-class LayerError(ShapeError):
-    """A shape does not fit a layer; the message names the layer."""
-
-
 def _get_weights(self: Layer) -> list[Variable]:
     """All variables, also those that are not trained."""
     return self.variables
@@ -870,19 +859,6 @@ def _mark_unknown(one: Any, other: Any) -> Any:
     return one if one == other else None
 
 
-def as_lengths_or_none(what: str, shape: object) -> UnknownShape:
-    """Return a shape as a tuple, in which None stands for an unknown length.
-
-    >>> as_lengths_or_none("input", [None, 3])
-    (None, 3)
-    """
-    given: list[Any] = list(shape) if isinstance(shape, list | tuple) else [shape]
-    for n in given:
-        if n is not None and not is_whole_number(n, 0):
-            raise ArgumentError(f"{what}: lengths must be whole numbers of 0 or more, or None, got {shape!r}.")
-    return tuple(None if n is None else int(n) for n in given)
-
-
 PLAIN_TYPES = frozenset((bool, int, float, str, type(None)))  # most attributes: a quicker test
 
 
@@ -935,41 +911,3 @@ def make_unique_name(name: str) -> str:
         number += 1
         free = f"{name}_{number}"
     return free
-
-
-def check_counts(layer: Layer, *names: str) -> None:
-    """Raise an error unless these arguments of a layer are positive whole numbers."""
-    for name in names:
-        check_count(layer.name, name, getattr(layer, name))
-
-
-def check_numbers_below(layer: Layer, x: Value, count: int) -> None:
-    """Raise an error if elements of an input, as far as they are known, are not numbers from 0 to ``count - 1``."""
-    known: Any = np.ravel(all_values(x))
-    wrong = known[(np.floor(known) != known) | (known < 0) | (known >= count)]
-    if wrong.size:
-        range_ = f"whole numbers from 0 to {count - 1}"
-        raise LayerError(f"layer '{layer.name}', given shape {x.shape}: expected {range_}, got {wrong[0]}.")
-
-
-def check_choice(layer: Layer, name: str, *choices: str) -> None:
-    """Raise an error unless an argument is among these; TensorFlow.js's spelling is converted."""
-    value = getattr(layer, name)
-    made = snake_case(value) if isinstance(value, str) else value
-    if made not in choices:
-        raise ArgumentError(f"{layer.name}: {name} must be {' or '.join(map(repr, choices))}, got {value!r}.")
-    setattr(layer, name, made)
-
-
-def check_data_format(layer: Layer) -> None:
-    """Raise an error unless ``data_format`` says where the channels are, or is None."""
-    if getattr(layer, "data_format", None) is not None:
-        check_choice(layer, "data_format", "channels_last", "channels_first")
-
-
-def check_shares(layer: Layer, *names: str) -> None:
-    """Raise an error unless these arguments are numbers of 0 or more and less than 1."""
-    for name in names:
-        value = getattr(layer, name)
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < 1:
-            raise ArgumentError(f"{layer.name}: {name} must be a number, at least 0 and less than 1, got {value!r}.")

@@ -10,7 +10,8 @@ import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
 from pullback.train.arguments import is_whole_number
-from pullback.train.nn.layers.base import Layer, check_choice
+from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.checks import check_choice
 from pullback.train.nn.layers.interpolation import INTERPOLATIONS, resize_images
 from pullback.train.nn.layers.spatial import Lengths, SpatialLayer, as_lengths
 from pullback.typing import Value

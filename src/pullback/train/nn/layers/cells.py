@@ -13,7 +13,8 @@ from pullback.ops import joining, random
 from pullback.train.nn.constraints import ConstraintLike
 from pullback.train.nn.initializers import InitializerLike, initializer
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
-from pullback.train.nn.layers.base import Layer, Symbolic, check_counts, check_shares
+from pullback.train.nn.layers.base import Layer, Symbolic
+from pullback.train.nn.layers.checks import check_counts, check_shares
 from pullback.train.nn.layers.noise import RandomLayer
 from pullback.train.nn.regularizers import RegularizerLike
 from pullback.typing import Array, Shape, Value

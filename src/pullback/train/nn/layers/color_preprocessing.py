@@ -10,7 +10,8 @@ import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops.convolution import depthwise_conv2d
-from pullback.train.nn.layers.base import Layer, check_data_format
+from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.checks import check_data_format
 from pullback.train.nn.layers.image_preprocessing import (
     Factor,
     RandomImageLayer,

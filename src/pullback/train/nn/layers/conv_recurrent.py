@@ -12,8 +12,8 @@ from pullback.ops import joining
 from pullback.ops.convolution import convolve
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
-from pullback.train.nn.layers.base import check_choice, check_counts, check_data_format
 from pullback.train.nn.layers.cells import States, Step, WeightedCell, set_forget_bias
+from pullback.train.nn.layers.checks import check_choice, check_counts, check_data_format
 from pullback.train.nn.layers.recurrent import RecurrentLayer
 from pullback.train.nn.layers.spatial import Lengths, as_lengths
 from pullback.typing import Shape, Value

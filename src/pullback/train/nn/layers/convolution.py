@@ -14,7 +14,7 @@ from pullback.ops.convolution import convolve, convolve_input, depthwise
 from pullback.train.nn.constraints import ConstraintLike
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
-from pullback.train.nn.layers.base import check_choice, check_counts
+from pullback.train.nn.layers.checks import check_choice, check_counts
 from pullback.train.nn.layers.spatial import Lengths, SpatialLayer, as_lengths
 from pullback.train.nn.regularizers import RegularizerLike
 from pullback.typing import Shape, Value

@@ -16,7 +16,8 @@ from pullback.train.masks import Mask
 from pullback.train.nn.constraints import ConstraintLike
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
-from pullback.train.nn.layers.base import UnknownShape, check_counts, check_numbers_below, takes_output_shape
+from pullback.train.nn.layers.base import takes_output_shape
+from pullback.train.nn.layers.checks import UnknownShape, check_counts, check_numbers_below
 from pullback.train.nn.layers.lora import AdaptableLayer
 from pullback.train.nn.regularizers import RegularizerLike
 from pullback.typing import Shape, Value

@@ -13,7 +13,8 @@ from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, CompileError
 from pullback.ops import random
 from pullback.ops.image import warping
-from pullback.train.nn.layers.base import Layer, check_choice, check_counts, check_data_format
+from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.checks import check_choice, check_counts, check_data_format
 from pullback.train.nn.layers.interpolation import INTERPOLATIONS, resize_images
 from pullback.train.nn.layers.noise import RandomLayer
 from pullback.train.nn.layers.spatial import SpatialLayer

@@ -13,7 +13,8 @@ from pullback.core.convert import as_number
 from pullback.errors import ArgumentError
 from pullback.ops import random
 from pullback.train.arguments import is_whole_number
-from pullback.train.nn.layers.base import Layer, check_data_format, check_shares
+from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.checks import check_data_format, check_shares
 from pullback.typing import Shape, Value
 
 Seed = int | np.random.Generator | None

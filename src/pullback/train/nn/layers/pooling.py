@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.ops import joining, pooling, reductions
 from pullback.train.masks import Mask
-from pullback.train.nn.layers.base import check_choice
+from pullback.train.nn.layers.checks import check_choice
 from pullback.train.nn.layers.spatial import Lengths, SpatialLayer, as_lengths
 from pullback.typing import Value
 

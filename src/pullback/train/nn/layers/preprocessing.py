@@ -18,7 +18,8 @@ from pullback.errors import ArgumentError, CompileError, DataError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.hashes import farm_hash, sip_hash
 from pullback.train.data.dataset import Dataset
-from pullback.train.nn.layers.base import Layer, UnknownShape, check_choice, check_counts, check_numbers_below
+from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.checks import UnknownShape, check_choice, check_counts, check_numbers_below
 from pullback.typing import Array, Shape, TensorLike, Value
 
 __all__ = [

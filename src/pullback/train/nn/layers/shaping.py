@@ -11,7 +11,8 @@ import numpy as np
 
 from pullback.errors import ArgumentError, ShapeError
 from pullback.train.arguments import is_whole_number
-from pullback.train.nn.layers.base import Layer, check_counts, check_data_format
+from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.checks import check_counts, check_data_format
 from pullback.typing import Value
 
 __all__ = ["Flatten", "Permute", "RepeatVector", "Reshape"]

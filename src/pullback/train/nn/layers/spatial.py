@@ -10,7 +10,8 @@ import numpy as np
 
 from pullback.errors import ArgumentError
 from pullback.train.arguments import is_whole_number
-from pullback.train.nn.layers.base import Layer, UnknownShape, check_choice
+from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.checks import UnknownShape, check_choice
 
 Lengths = int | Sequence[int]  # one number for all axes, or one for each
 

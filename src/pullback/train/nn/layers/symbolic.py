@@ -16,7 +16,8 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
 from pullback.errors import ArgumentError, CheckpointError
 from pullback.interop.numpy import find_call
-from pullback.train.nn.layers.base import Layer, Symbolic, UnknownShape, as_lengths_or_none
+from pullback.train.nn.layers.base import Layer, Symbolic
+from pullback.train.nn.layers.checks import UnknownShape, as_lengths_or_none
 from pullback.typing import Axis, DType, Value
 
 

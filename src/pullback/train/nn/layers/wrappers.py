@@ -14,7 +14,8 @@ from pullback.ops import joining
 from pullback.train.dry_runs import is_dry_run
 from pullback.train.masks import Mask
 from pullback.train.nn.initializers import TruncatedNormal
-from pullback.train.nn.layers.base import Layer, check_choice, check_counts
+from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.checks import check_choice, check_counts
 from pullback.train.nn.layers.recurrent import RecurrentLayer
 from pullback.transforms.modifiers import stop_gradient
 from pullback.typing import Shape, Value
