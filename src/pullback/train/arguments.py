@@ -167,7 +167,7 @@ def describe_arguments(things: Iterable[Any], lines: Mapping[str, str]) -> None:
 
 def _list_parameters(thing: Any) -> tuple[str, ...]:
     """Return the names of the parameters of a function or class: ``signature`` takes ten times as long."""
-    function: Any = thing.__init__ if isinstance(thing, type) else thing
+    function: Any = thing.__init__ if isinstance(thing, type) else thing  # type: ignore[misc]
     code = unwrap(function).__code__
     further = bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
     names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + further]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
+import numpy as np
+
 from pullback.typing import Value
 
 Mask = Any  # an array or a tensor of booleans, or None
@@ -49,6 +51,20 @@ def set_mask(x: Value, mask: Mask) -> None:
         _masks.pop(key, None)
         return
     _masks[key] = (ref(x, lambda gone: _forget(key, gone)), mask)
+
+
+def get_first_mask(mask: Mask) -> Mask:
+    """Return the mask of the first of several inputs, or of the only one."""
+    return mask[0] if isinstance(mask, list | tuple) and mask else mask
+
+
+def expand_mask(mask: Any, rank: int) -> Any:
+    """Return a mask with axes of length 1 at the end, so that it has this rank.
+
+    >>> expand_mask(np.array([[True, False]]), 3).shape
+    (1, 2, 1)
+    """
+    return np.reshape(mask, (*mask.shape, *(1,) * (rank - mask.ndim)))
 
 
 def _forget(key: int, gone: ref[Any]) -> None:

@@ -234,3 +234,10 @@ def test_group_normalization_refuses_groups_that_do_not_divide_channels(groups: 
 def test_attention_axes_are_axes_of_steps() -> None:
     with pytest.raises(ArgumentError, match=r"attention_axes must be from 1 to 1, got \[0\]"):
         layers.multi_head_attention(1, 2, attention_axes=[0])(SEQUENCE)
+
+
+def test_cells_name_the_states_they_expect() -> None:
+    with pytest.raises(ShapeError, match=r"expected 2 state\(s\) of shape \(2, 3\), got \(2, 3\)\."):
+        layers.lstm_cell(3)(ROWS, [np.zeros((2, 3))])
+    with pytest.raises(ShapeError, match=r"expected 1 state\(s\) of shape \(2, 3\), got \(2, 4\)\."):
+        layers.gru_cell(3)(ROWS, [np.zeros((2, 4))])

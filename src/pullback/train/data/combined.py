@@ -139,7 +139,8 @@ class PaddedBatch(DerivedStage):
         return f"{self.source!r} > padded_batch({self.size})"
 
     def length(self) -> int | float | None:
-        return count_batches(self.source.length(), self.size, self.drop)
+        n = self.source.length()
+        return count_batches(n, self.size, self.drop) if isinstance(n, int) else n
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
         elements = self.source.elements(epoch, start * self.size)

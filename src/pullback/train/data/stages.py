@@ -209,14 +209,12 @@ class Shuffle(DerivedStage):
         return replace(self, source=self.source.with_seeds(seeds[:-1]), seed=seeds[-1])
 
 
-def count_batches(elements: Any, size: int, drops_remainder: bool) -> Any:
-    """Return how many batches so many elements make; None and infinity stay.
+def count_batches(elements: int, size: int, drops_remainder: bool) -> int:
+    """Return how many batches so many elements make.
 
-    >>> count_batches(5, 2, False), count_batches(5, 2, True), count_batches(None, 2, True)
-    (3, 2, None)
+    >>> count_batches(5, 2, False), count_batches(5, 2, True)
+    (3, 2)
     """
-    if not isinstance(elements, int):
-        return elements
     return elements // size if drops_remainder else -(-elements // size)
 
 
@@ -241,7 +239,8 @@ class Batch(DerivedStage):
         return stack_rows(range(count_batches(len(rows.order), self.size, self.drop)), at)
 
     def length(self) -> int | float | None:
-        return count_batches(self.source.length(), self.size, self.drop)
+        n = self.source.length()
+        return count_batches(n, self.size, self.drop) if isinstance(n, int) else n
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
         for block in self.source.blocks(epoch, start * self.size, self.size):

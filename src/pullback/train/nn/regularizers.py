@@ -24,6 +24,16 @@ __all__ = [
 RegularizerLike = str | Callable[[Any], Any]  # a name, or a function of the variable
 
 
+def scale_to_length_1(x: Any, axis: int | tuple[int, ...] | None) -> Any:
+    """Return an array scaled to length 1 along axes; zeros stay zero, as in TensorFlow.
+
+    >>> scale_to_length_1(np.array([[3.0, 4.0], [0.0, 0.0]]), 1)
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    return x / np.sqrt(np.maximum(np.sum(x * x, axis=axis, keepdims=True), 1e-12))
+
+
 @dataclass(frozen=True)
 class Regularizer(Configurable):
     """The base of regularizers: arguments as fields, and a function of a variable.
@@ -107,10 +117,8 @@ class OrthogonalRegularizer(Regularizer):
     def __call__(self, x: Value) -> Any:
         if len(x.shape) != 2:
             raise ShapeError(f"regularizers.orthogonal_regularizer: it takes a matrix, got shape {x.shape}.")
-        rows = x if self.mode == "rows" else np.transpose(x)
+        rows = scale_to_length_1(x if self.mode == "rows" else np.transpose(x), 1)
         count = rows.shape[0]
-        squares: Any = rows * rows
-        rows = rows / np.sqrt(np.maximum(np.sum(squares, axis=1, keepdims=True), 1e-12))
         cosines = np.abs(rows @ np.transpose(rows)) * (1 - np.eye(count, dtype=x.dtype))
         return np.sum(cosines) * (self.factor / max(count * (count - 1), 1))
 

@@ -244,6 +244,24 @@ class HeadedAttention(RandomLayer):
         heads.build_for([shape_in])
         return heads
 
+    def build_projections(
+        self,
+        shapes: Sequence[Shape],
+        query_heads: Shape,
+        key_heads: Shape,
+        value_heads: Shape,
+        out_heads: Shape,
+        out: Shape,
+    ) -> None:
+        """Make the projections of query, key and value to their heads, and of the heads' outputs to the output."""
+        query, value, key = (*shapes, *[shapes[-1]] * (3 - len(shapes)))
+        self.query = self.make_projection("query", query[-1:], query_heads)
+        self.key = self.make_projection("key", key[-1:], key_heads)
+        if self.use_gate:
+            self.gate = self.make_projection("gate", query[-1:], out_heads, "sigmoid")
+        self.value = self.make_projection("value", value[-1:], value_heads)
+        self.attention_output = self.make_projection("attention_output", out_heads, out)
+
     def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
         return _get_given(mask, 0)
 
@@ -309,15 +327,14 @@ class HeadedAttention(RandomLayer):
         if attention_mask is not None and len(axes) > 1:
             attention_mask = np.reshape(attention_mask, (-1, *shape))
         allowed = self.find_allowed(shape, masks, attention_mask, use_causal_mask or self.causal)
-        parts: Any = self
-        q, k, v = parts.query(query), parts.key(key), parts.value(value)  # (batch, …, heads, features)
+        q, k, v = self.query(query), self.key(key), self.value(value)  # (batch, …, heads, features)
         k, v = self.share_heads(k), self.share_heads(v)
         scored = return_attention_scores or self.return_attention_scores
         out, weights = self.attend(q, k, v, _spread(allowed, q.ndim - len(axes) + 1), axes, training, scored)
         if len(axes) > 1:
             lengths = [x.shape[i] for x in (query, key) for i in axes]
             weights = np.reshape(weights, (*weights.shape[:-2], *lengths))
-        y = parts.attention_output(out * parts.gate(query) if self.use_gate else out)
+        y = self.attention_output(out * self.gate(query) if self.use_gate else out)
         return (y, weights) if scored else y
 
 
@@ -398,19 +415,12 @@ class MultiHeadAttention(HeadedAttention):
         self._activity = None  # as in Keras, it is that of the projections
         self.size = self.key_dim
 
-    def build(self, query: Shape, value: Shape | None = None, key: Shape | None = None) -> None:
-        value = query if value is None else value
-        key = value if key is None else key
+    def build(self, *shapes: Shape) -> None:
         small, wide = (self.num_heads, self.key_dim), (self.num_heads, self.value_dim or self.key_dim)
         given: Any = self.wanted_shape  # type: ignore[attr-defined]
-        wanted = given or self.output_dim or query[-1]
+        wanted = given or self.output_dim or shapes[0][-1]
         out = tuple(wanted) if isinstance(wanted, list | tuple) else (wanted,)
-        self.query = self.make_projection("query", query[-1:], small)
-        self.key = self.make_projection("key", key[-1:], small)
-        if self.use_gate:
-            self.gate = self.make_projection("gate", query[-1:], wide, "sigmoid")
-        self.value = self.make_projection("value", value[-1:], wide)
-        self.attention_output = self.make_projection("attention_output", wide, out)
+        self.build_projections(shapes, small, small, wide, wide, out)
 
     def find_axes(self, rank: int) -> tuple[int, ...]:
         given: Any = self.attention_axes
@@ -469,16 +479,9 @@ class GroupQueryAttention(HeadedAttention):
             )
         self.size = self.head_dim
 
-    def build(self, query: Shape, value: Shape | None = None, key: Shape | None = None) -> None:
-        value = query if value is None else value
-        key = value if key is None else key
+    def build(self, *shapes: Shape) -> None:
         many, few = (self.num_query_heads, self.head_dim), (self.num_key_value_heads, self.head_dim)
-        self.query = self.make_projection("query", query[-1:], many)
-        self.key = self.make_projection("key", key[-1:], few)
-        if self.use_gate:
-            self.gate = self.make_projection("gate", query[-1:], many, "sigmoid")
-        self.value = self.make_projection("value", value[-1:], few)
-        self.attention_output = self.make_projection("attention_output", many, query[-1:])
+        self.build_projections(shapes, many, few, few, many, shapes[0][-1:])
 
     def share_heads(self, x: Value) -> Any:
         return np.repeat(x, self.num_query_heads // self.num_key_value_heads, axis=2)

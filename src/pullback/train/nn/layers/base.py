@@ -26,7 +26,7 @@ from pullback.train.io.saving import load_weights
 from pullback.train.io.structure import Configurable
 from pullback.train.loop.added_losses import add_loss
 from pullback.train.loop.metrics.metric import Metric
-from pullback.train.masks import Mask, get_mask, has_masks, set_mask
+from pullback.train.masks import Mask, get_first_mask, get_mask, has_masks, set_mask
 from pullback.train.nn.constraints import ConstraintLike, constraint
 from pullback.train.nn.initializers import InitializerLike, initializer
 from pullback.train.nn.layers.checks import LayerError, UnknownShape, as_lengths_or_none
@@ -198,8 +198,7 @@ class Layer(Configurable):
 
     def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
         """Return the mask of the output: that of the input, if the layer supports masks."""
-        first = mask[0] if isinstance(mask, list | tuple) and mask else mask
-        return first if self.supports_masking else None
+        return get_first_mask(mask) if self.supports_masking else None
 
     def mixes_examples(self, training: bool) -> bool:
         """Return whether the output of an example may depend on others of the batch; of unknown classes it may."""

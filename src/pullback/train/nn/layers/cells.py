@@ -51,6 +51,17 @@ class RecurrentCell(RandomLayer):
             raise ArgumentError(f"{self.name}: a cell needs state_size, a length or a list of them.")
         return [(n,) if isinstance(n, int) else tuple(n) for n in sizes]
 
+    def run_one_step(self, x: Value, states: States, training: bool) -> tuple[Any, ...]:
+        """Return the output and the next states of one step; it begins with zeros if no states are given."""
+        shapes = [(x.shape[0], *shape) for shape in self.get_state_shapes(x.shape[1:])]
+        if states and [s.shape for s in states] != shapes:
+            got = " and ".join(str(s.shape) for s in states)
+            raise ShapeError(f"expected {len(shapes)} state(s) of shape {shapes[0]}, got {got}.")
+        states = states or tuple(np.zeros(shape, x.dtype) for shape in shapes)
+        inputs, step = self.make_step(np.expand_dims(x, 0), training)
+        out, states = step(inputs[0], states)
+        return out, *states
+
     def make_step(self, x: Value, training: bool) -> tuple[Any, Step]:
         """Return what the steps take of a sequence, steps first, and the function of one step."""
 
@@ -80,13 +91,20 @@ class WeightedCell(RecurrentCell):
         check_shares(self, "dropout", "recurrent_dropout")
 
     def call(self, x: Value, *states: Value, training: bool = False) -> Any:
-        states = states or tuple(np.zeros((x.shape[0], *s), x.dtype) for s in self.get_state_shapes(x.shape[1:]))
-        projected, step = self.make_step(np.expand_dims(x, 0), training)
-        out, states = step(projected[0], states)
-        return out, *states
+        return self.run_one_step(x, states, training)
+
+    def drop_inputs(self, x: Value, training: bool) -> Any:
+        """Return a sequence, steps first, with the same inputs of all its steps dropped in training."""
+        drop = self._draw_mask(x.shape[1:], self.dropout, x.dtype) if training and self.dropout else None
+        return x if drop is None else x * drop
+
+    def draw_state_mask(self, shape: Shape, dtype: np.dtype[Any], training: bool) -> Any:
+        """Return the dropout mask of the state, the same for all steps; None if nothing is dropped."""
+        rate = self.recurrent_dropout
+        return self._draw_mask(shape, rate, dtype) if training and rate else None
 
     def _draw_mask(self, shape: Shape, rate: float, dtype: np.dtype[Any]) -> Any:
-        """Return a dropout mask, the same for all steps: zeros, and elsewhere numbers with which the mean is 1."""
+        """Return zeros, and elsewhere numbers with which the mean is 1."""
         return random.dropout(np.ones(shape, dtype), rate, seed=self._generator)
 
 
@@ -126,11 +144,8 @@ class UnitCell(WeightedCell):
         return [(self.units,)] * self.states
 
     def make_step(self, x: Value, training: bool) -> tuple[Any, Step]:
-        if training and self.dropout:
-            x = x * self._draw_mask(x.shape[1:], self.dropout, x.dtype)
-        drop: Any = None
-        if training and self.recurrent_dropout:
-            drop = self._draw_mask((x.shape[1], self.units), self.recurrent_dropout, x.dtype)
+        x = self.drop_inputs(x, training)
+        drop = self.draw_state_mask((x.shape[1], self.units), x.dtype, training)
         return self.project_inputs(x), self.make_cell(drop)  # one product for all steps
 
     def project_inputs(self, x: Value) -> Any:
@@ -196,12 +211,17 @@ class LstmCell(GatedCell):
 
         def step(x: Value, states: States) -> tuple[Any, States]:
             h, c = states
-            enter, stay, new, show = joining.split(x + (h if drop is None else h * drop) @ recurrent, 4, 1)
-            c = gate(stay) * c + gate(enter) * activate(new)
-            h = gate(show) * activate(c)
+            h, c = update_lstm(x + (h if drop is None else h * drop) @ recurrent, c, activate, gate)
             return h, (h, c)
 
         return step
+
+
+def update_lstm(gates: Value, c: Value, activate: Any, gate: Any) -> tuple[Any, Any]:
+    """Return the next output and cell state of an LSTM, from its gates along the last axis before activation."""
+    enter, stay, new, show = joining.split(gates, 4, -1)
+    c = gate(stay) * c + gate(enter) * activate(new)
+    return gate(show) * activate(c), c
 
 
 def set_forget_bias(layer: Layer, initial: InitializerLike, units: int) -> Callable[[Shape, Any], Array]:
@@ -320,10 +340,4 @@ class StackedRnnCells(RecurrentCell):
         return projected, run
 
     def call(self, x: Value, *states: Value, training: bool = False) -> Any:
-        shapes = self.get_state_shapes(x.shape[1:])
-        if states and len(states) != len(shapes):
-            raise ShapeError(f"expected {len(shapes)} states, got {len(states)}.")
-        states = states or tuple(np.zeros((x.shape[0], *s), x.dtype) for s in shapes)
-        projected, step = self.make_step(np.expand_dims(x, 0), training)
-        out, states = step(projected[0], states)
-        return out, *states
+        return self.run_one_step(x, states, training)

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from pullback.numerics.windows import plan_windows
-from pullback.ops import joining
 from pullback.ops.convolution import convolve
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
-from pullback.train.nn.layers.cells import States, Step, WeightedCell, set_forget_bias
+from pullback.train.nn.layers.cells import States, Step, WeightedCell, set_forget_bias, update_lstm
 from pullback.train.nn.layers.checks import check_choice, check_counts, check_data_format
 from pullback.train.nn.layers.recurrent import RecurrentLayer
 from pullback.train.nn.layers.spatial import Lengths, as_lengths
@@ -77,27 +76,21 @@ class ConvLstmCell(WeightedCell):
 
     def make_step(self, x: Value, training: bool) -> tuple[Any, Step]:
         given: Any = x
-        x = np.moveaxis(given, 2, -1) if self._first else given
+        x = self.drop_inputs(np.moveaxis(given, 2, -1) if self._first else given, training)
         steps, batch, *space, channels = x.shape
-        if training and self.dropout:
-            x = x * self._draw_mask(x.shape[1:], self.dropout, x.dtype)
         windows = self._plan(tuple(space))
         flat = np.reshape(x, (steps * batch, *space, channels))
         projected = convolve(flat, self.kernel.read(), windows)
         projected = projected + self.bias if self.use_bias else projected
         projected = np.reshape(projected, (steps, batch, *windows.out, 4 * self.filters))
         around = plan_windows(self.name, windows.out, self._size, 1, "same")
-        drop: Any = None
-        if training and self.recurrent_dropout:
-            drop = self._draw_mask((batch, *windows.out, self.filters), self.recurrent_dropout, x.dtype)
+        drop = self.draw_state_mask((batch, *windows.out, self.filters), x.dtype, training)
         recurrent = self.recurrent_kernel.read()
 
         def step(x: Value, states: States) -> tuple[Any, States]:
             h, c = [np.moveaxis(s, 1, -1) for s in states] if self._first else states
-            z = x + convolve(h if drop is None else h * drop, recurrent, around)
-            enter, stay, new, show = joining.split(z, 4, -1)
-            c = self._gate(stay) * c + self._gate(enter) * self._activate(new)
-            h = self._gate(show) * self._activate(c)
+            gates = x + convolve(h if drop is None else h * drop, recurrent, around)
+            h, c = update_lstm(gates, c, self._activate, self._gate)
             if self._first:
                 h, c = np.moveaxis(h, -1, 1), np.moveaxis(c, -1, 1)
             return h, (h, c)

@@ -66,9 +66,9 @@ class WindowLayer(BiasedLayer):
         raise NotImplementedError(f"{type(self).__name__} has no apply_filters(x).")
 
     def plan(self, x: Value, filters: Value) -> Any:
-        """Return the windows of filters over an input with the channels last."""
-        space = x.shape[1:-1]
-        return plan_windows(self.name, space, filters.shape[:-2], self._strides, self.padding, self._dilation)
+        """Return the windows of filters over an input with the channels last, which is padded already if causal."""
+        space, padding = x.shape[1:-1], "valid" if self.padding == "causal" else self.padding
+        return plan_windows(self.name, space, filters.shape[:-2], self._strides, padding, self._dilation)
 
     def call(self, x: Value) -> Any:
         x = self.move_channels_last(x)
@@ -113,18 +113,9 @@ class FullConvolution(WindowLayer):
     def apply_filters(self, x: Value) -> Any:
         kernel = self.kernel.read()
         if self.groups == 1:
-            return _convolve(self, x, kernel)
+            return convolve(x, kernel, self.plan(x, kernel))
         parts = zip(joining.split(x, self.groups, -1), joining.split(kernel, self.groups, -1), strict=True)
-        return joining.concat([_convolve(self, a, b) for a, b in parts], -1)
-
-    def plan(self, x: Value, filters: Value) -> Any:
-        space = x.shape[1:-1]
-        pad = "valid" if self.padding == "causal" else self.padding
-        return plan_windows(self.name, space, filters.shape[:-2], self._strides, pad, self._dilation)
-
-
-def _convolve(layer: WindowLayer, x: Value, kernel: Value) -> Any:
-    return convolve(x, kernel, layer.plan(x, kernel))
+        return joining.concat([convolve(a, b, self.plan(a, b)) for a, b in parts], -1)
 
 
 @dataclass(eq=False)

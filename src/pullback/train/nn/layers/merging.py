@@ -13,8 +13,9 @@ from pullback.core.suggestions import snake_case
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.ops import elementwise, joining
-from pullback.train.masks import Mask
+from pullback.train.masks import Mask, expand_mask
 from pullback.train.nn.layers.base import INPUT_TYPES, Layer
+from pullback.train.nn.regularizers import scale_to_length_1
 from pullback.typing import Value
 
 __all__ = ["Add", "Average", "Concatenate", "Dot", "Maximum", "Minimum", "Multiply", "Subtract"]
@@ -175,8 +176,8 @@ class Dot(MergeLayer):
             raise ShapeError(
                 f"the lengths {x.shape[i]} along axis {i} and {y.shape[j]} along axis {j} must be the same."
             )
-        a: Any = _normalize(x, i) if self.normalize else x
-        b: Any = _normalize(y, j) if self.normalize else y
+        a: Any = scale_to_length_1(x, i) if self.normalize else x
+        b: Any = scale_to_length_1(y, j) if self.normalize else y
         a, b = np.moveaxis(a, i, -1), np.moveaxis(b, j, -1)
         rest, others = a.shape[1:-1], b.shape[1:-1]
         a = np.reshape(a, (a.shape[0], int(np.prod(rest)), a.shape[-1]))
@@ -212,10 +213,4 @@ def _expand_mask(x: Value, mask: Mask) -> Any:
     """Return a mask with the shape of its input; everything counts if there is none."""
     if mask is None:
         return np.ones(x.shape, bool)
-    return np.broadcast_to(np.reshape(mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim))), x.shape)
-
-
-def _normalize(x: Value, axis: int) -> Any:
-    """Return ``x`` scaled to length 1 along an axis; zeros stay zero, as in TensorFlow."""
-    squares: Any = x * x
-    return x / np.sqrt(np.maximum(np.sum(squares, axis=axis, keepdims=True), 1e-12))
+    return np.broadcast_to(expand_mask(mask, x.ndim), x.shape)

@@ -14,11 +14,11 @@ from pullback.core.variable import Variable
 from pullback.errors import ArgumentError
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.ops import normalization
-from pullback.train.masks import Mask
+from pullback.train.masks import Mask, expand_mask
 from pullback.train.nn.constraints import ConstraintLike
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.base import Layer
-from pullback.train.nn.regularizers import RegularizerLike
+from pullback.train.nn.regularizers import RegularizerLike, scale_to_length_1
 from pullback.transforms.modifiers import stop_gradient
 from pullback.typing import Shape, Value
 
@@ -123,7 +123,7 @@ def _compute_moments(x: Value, axes: tuple[int, ...], mask: Mask) -> tuple[Any, 
         mean = np.mean(x, axis=axes, keepdims=True)
         centred = x - mean
         return mean, np.mean(centred * centred, axis=axes, keepdims=True)
-    kept = np.broadcast_to(np.reshape(mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim))), x.shape).astype(x.dtype)
+    kept = np.broadcast_to(expand_mask(mask, x.ndim), x.shape).astype(x.dtype)
     count = np.sum(kept, axis=axes, keepdims=True) + MASK_EPSILON
     mean = np.sum(x * kept, axis=axes, keepdims=True) / count
     centred = (x - mean) * kept
@@ -271,6 +271,4 @@ class UnitNormalization(Layer):
     supports_masking = True
 
     def call(self, x: Value) -> Any:
-        axes = resolve_axes(x.ndim, self.axis, self.name)
-        squares: Any = x * x
-        return x / np.sqrt(np.maximum(np.sum(squares, axis=axes, keepdims=True), 1e-12))
+        return scale_to_length_1(x, resolve_axes(x.ndim, self.axis, self.name))

@@ -12,7 +12,7 @@ from pullback.core.variable import Variable, get_trace, watch_below
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import joining
 from pullback.train.dry_runs import is_dry_run
-from pullback.train.masks import Mask
+from pullback.train.masks import Mask, expand_mask, get_first_mask
 from pullback.train.nn.layers.base import Layer, make_unique_name
 from pullback.train.nn.layers.cells import (
     GruCell,
@@ -73,8 +73,7 @@ class RecurrentLayer(Layer):
         return self
 
     def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
-        first = mask[0] if isinstance(mask, list | tuple) and mask else mask
-        return first if self.return_sequences else None
+        return get_first_mask(mask) if self.return_sequences else None
 
     def call(self, x: Value, *states: Value, mask: Mask = None, training: bool = False) -> Any:
         if not x.shape[1]:
@@ -108,7 +107,7 @@ class RecurrentLayer(Layer):
         """Return output and states after a step: where it is masked, those before it."""
 
         def choose(x: Value, y: Value) -> Any:
-            return np.where(np.reshape(mask, (-1, *(1,) * (x.ndim - 1))), x, y)
+            return np.where(expand_mask(mask, x.ndim), x, y)
 
         y = choose(new, np.zeros_like(new) if self.zero_output_for_mask else before)
         return y, tuple(choose(x, s) for x, s in zip(after, states, strict=True))

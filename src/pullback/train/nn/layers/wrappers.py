@@ -12,11 +12,12 @@ from pullback.core.variable import Variable
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import joining
 from pullback.train.dry_runs import is_dry_run
-from pullback.train.masks import Mask
+from pullback.train.masks import Mask, expand_mask, get_first_mask
 from pullback.train.nn.initializers import TruncatedNormal
 from pullback.train.nn.layers.base import Layer
 from pullback.train.nn.layers.checks import check_choice, check_counts
 from pullback.train.nn.layers.recurrent import RecurrentLayer
+from pullback.train.nn.regularizers import scale_to_length_1
 from pullback.transforms.modifiers import stop_gradient
 from pullback.typing import Shape, Value
 
@@ -84,8 +85,7 @@ class Bidirectional(Layer):
         self.backward.build_for([shape])
 
     def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
-        first = mask[0] if isinstance(mask, list | tuple) and mask else mask
-        return first if self.layer.return_sequences else None
+        return get_first_mask(mask) if self.layer.return_sequences else None
 
     def call(self, x: Value, *states: Value, mask: Mask = None) -> Any:
         half = len(states) // 2
@@ -102,8 +102,8 @@ class Bidirectional(Layer):
         if self.layer.return_sequences:
             y = np.flip(y, 1)  # aligns the steps
             if mask is not None:  # outputs of masked steps are zero here, as in Keras
-                zeros = np.reshape(mask, (*mask.shape, *(1,) * (x.ndim - 2))).astype(x.dtype)
-                x, y = x * zeros, y * zeros
+                kept = expand_mask(mask, x.ndim).astype(x.dtype)
+                x, y = x * kept, y * kept
         if self.merge_mode is None:
             return x, y
         if self.merge_mode == "concat":
@@ -202,14 +202,9 @@ class SpectralNormalization(Wrapper):
             u = stop_gradient(self.vector_u)
             v: Any = None
             for _ in range(self.power_iterations):
-                v = _normalize(u @ matrix.T)
-                u = _normalize(v @ matrix)
+                v = scale_to_length_1(u @ matrix.T, None)
+                u = scale_to_length_1(v @ matrix, None)
             sigma = np.reshape(v @ matrix @ u.T, ())
             self.vector_u.assign(np.astype(u, self.vector_u.dtype))
             kernel.assign(np.astype(np.reshape(matrix / np.where(sigma == 0, 1.0, sigma), kernel.shape), kernel.dtype))
         return self.layer(x)
-
-
-def _normalize(x: Value) -> Any:
-    squares: Any = x * x
-    return x / np.sqrt(np.maximum(np.sum(squares), 1e-12))
