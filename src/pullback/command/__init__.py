@@ -28,12 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
-    if given[:1] == ["bench"]:
-        return bench.run(given[1:])  # argparse would reject the benchmark's own options
-    if given[:1] == ["report"]:
-        return report.run(given[1:])
-    if given[:1] == ["scale"]:
-        return scale.run(given[1:])
+    with_options = {"bench": bench.run, "report": report.run, "scale": scale.run}  # each reads its own
+    if given and given[0] in with_options:
+        return with_options[given[0]](given[1:])
     parser = argparse.ArgumentParser(prog="pullback", description="Gradients of NumPy programs.")
     parser.add_argument("--version", action="version", version=f"pullback {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from pullback.core import tree
-from pullback.errors import DataError, VariableError
+from pullback.errors import VariableError
 from pullback.ops import random
+from pullback.scale.shards import count_rows
 from pullback.train.loop.trainer import Trainer
 
 
@@ -24,18 +25,6 @@ class Step:
     order: tuple[int, int] | None  # a seed and the epoch, for a random order of rows; None for that of the data
     seed: int  # of what layers draw
     class_weight: Any = None
-
-
-def count_rows(data: Any) -> int:
-    """Return how many rows the arrays of a shard have.
-
-    >>> count_rows((np.zeros((5, 2)), np.zeros(5)))
-    5
-    """
-    lengths = {len(leaf) if np.ndim(leaf) else -1 for leaf in tree.leaves(data)}
-    if len(lengths) != 1 or -1 in lengths:
-        raise DataError(f"the arrays of a shard must have one number of rows, got {sorted(lengths)}.")
-    return lengths.pop()
 
 
 def take_rows(data: Any, rows: Any) -> Any:

@@ -108,11 +108,20 @@ def split_rows(data: Any, parts: int | None) -> list[Any]:
     >>> split_rows(np.arange(5), 2)
     [array([0, 1, 2]), array([3, 4])]
     """
+    ranges = split_range(count_rows(data, "Shards: arrays"), parts)
+    return [tree.map_leaves(lambda a, rows=slice(*ends): np.asarray(a)[rows], data) for ends in ranges]
+
+
+def count_rows(data: Any, what: str = "the arrays of a shard") -> int:
+    """Return how many rows arrays have; raise an error that names ``what`` they are if the numbers differ.
+
+    >>> count_rows((np.zeros((5, 2)), np.zeros(5)))
+    5
+    """
     lengths = {len(leaf) if np.ndim(leaf) else -1 for leaf in tree.leaves(data)}
     if len(lengths) != 1 or -1 in lengths:
-        raise DataError(f"Shards: arrays must have one number of rows, got {sorted(lengths)}; -1 is a single number.")
-    ranges = split_range(lengths.pop(), parts)
-    return [tree.map_leaves(lambda a, rows=slice(*ends): np.asarray(a)[rows], data) for ends in ranges]
+        raise DataError(f"{what} must have one number of rows, got {sorted(lengths)}; -1 is a single number.")
+    return lengths.pop()
 
 
 def split_range(rows: int, parts: int | None) -> list[tuple[int, int]]:

@@ -23,7 +23,8 @@ from pullback.core.variable import Recorder
 from pullback.diagnostics.nans import diagnose
 from pullback.errors import CapturedError, DataError, PullbackError, WorkerError
 from pullback.scale.node import Kind
-from pullback.scale.replica import Replica, Step, count_rows, take_rows
+from pullback.scale.replica import Replica, Step, take_rows
+from pullback.scale.shards import count_rows
 from pullback.scale.sums import Failure, Terms, add_range, add_terms
 from pullback.transforms.linear import vjp
 

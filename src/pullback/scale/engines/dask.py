@@ -22,6 +22,7 @@ from pullback.scale.engines.protocol import (
     Shared,
     dump_by_value,
     find_bytes,
+    forget_call,
 )
 from pullback.scale.work import Task, Worker
 
@@ -159,7 +160,7 @@ class DaskEngine:
                     raise CallDied(calls[0], None, losses + 1, str(error)) from None
                 self._send_again()
         for number in calls:
-            self._forget(number)
+            forget_call(number, self.calls, self.futures)
         return list(answers)
 
     def wait_any(self, calls: Sequence[int]) -> int:
@@ -192,13 +193,6 @@ class DaskEngine:
                 shared.places.pop("dask", None)
         for number in self.calls:
             self._submit(number)
-
-    def _forget(self, number: int) -> None:
-        """Let go of a call and of those whose answers it was given."""
-        for x in self.calls.pop(number).given:
-            if isinstance(x, Answer):
-                self._forget(x.call)
-        del self.futures[number]
 
     def describe(self) -> Mapping[str, object]:
         hosts = {address.rpartition(":")[0].rpartition("/")[2] for address in self.client.nthreads()}

@@ -74,6 +74,14 @@ class Engine(Protocol):
         """End all workers."""
 
 
+def forget_call(number: int, calls: dict[int, Any], answers: dict[int, Any]) -> None:
+    """Let go of a call and of those whose answers it was given."""
+    for x in calls.pop(number).given:
+        if isinstance(x, Answer):
+            forget_call(x.call, calls, answers)
+    del answers[number]
+
+
 def dump(x: object) -> bytes:
     """Return an object as bytes: by cloudpickle, where it is installed, also functions of a script or a notebook."""
     cloudpickle = sys.modules.get("cloudpickle") or _import_cloudpickle()

@@ -21,6 +21,7 @@ from pullback.scale.engines.protocol import (
     Shared,
     dump_by_value,
     find_bytes,
+    forget_call,
     set_environment,
 )
 from pullback.scale.work import Worker
@@ -195,7 +196,7 @@ class RayEngine:
         except self.ray.exceptions.RayError:
             answers = [self._get(number) for number in calls]
         for number in calls:
-            self._forget(number)
+            forget_call(number, self.calls, self.references)
         return list(answers)
 
     def wait_any(self, calls: Sequence[int]) -> int:
@@ -215,13 +216,6 @@ class RayEngine:
                 if not isinstance(error.cause, self.losses):
                     raise WorkerError(f"Pool: a worker cannot run what it was sent.\n{error}") from None
                 self._recover(number, error.cause)
-
-    def _forget(self, number: int) -> None:
-        """Let go of a call and of those whose answers it was given."""
-        for x in self.calls.pop(number).given:
-            if isinstance(x, Answer):
-                self._forget(x.call)
-        del self.references[number]
 
     def _recover(self, number: int, error: Any) -> None:
         """Replace the actor that died, and ask again what was lost with it."""

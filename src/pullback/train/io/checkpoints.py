@@ -13,6 +13,7 @@ from pullback.core.variable import Variable, index_by_name
 from pullback.errors import CheckpointError, DataError
 from pullback.train.io.saving import StrPath, assign_all, load, save
 from pullback.train.io.structure import describe, rebuild
+from pullback.train.io.training_config import CompileSettings
 from pullback.train.optim import optimizers, schedules
 from pullback.train.optim.step import Optimizer
 from pullback.typing import Shape
@@ -36,13 +37,6 @@ class StoredModel(Protocol):
 
     def build_for(self, shapes: Sequence[Shape]) -> None:
         """Make the variables for inputs of these shapes."""
-
-
-class TrainingSettings(NamedTuple):
-    """What a model was compiled with: the optimizer, and the further arguments of ``compile`` by name."""
-
-    optimizer: Optimizer
-    arguments: dict[str, Any]
 
 
 class OptimizerCopy(NamedTuple):
@@ -135,7 +129,7 @@ def read_checkpoint(path: StrPath, model: StoredModel, optimizer: Optimizer | No
     return (json.loads(found["training"]) if "training" in found else None), found.get("callbacks")
 
 
-def read_model(path: StrPath) -> tuple[Any, TrainingSettings | None]:
+def read_model(path: StrPath) -> tuple[Any, CompileSettings | None]:
     """Return the model that ``write_model`` wrote, and what it was compiled with if the file has that."""
     found = _load_values(path, "load_model")
     where = os.path.basename(os.fspath(path))
@@ -154,7 +148,7 @@ def read_model(path: StrPath) -> tuple[Any, TrainingSettings | None]:
     optimizer = getattr(optimizers, training["optimizer"])(**rebuild(training["config"], where, makers))
     _load_state(model, optimizer, found.get("optimizer"))
     arguments = {key: value for key, value in training.items() if key not in ("optimizer", "config")}
-    return model, TrainingSettings(optimizer, arguments)
+    return model, CompileSettings(optimizer, arguments)
 
 
 def _load_values(path: StrPath, what: str) -> dict[str, Any]:

@@ -19,6 +19,11 @@ OTHER_NAMES = {
     "batchnormalizationv2": "BatchNormalization", "groupedqueryattention": "GroupQueryAttention",
 }  # fmt: skip
 PATHS = {"GroupQueryAttention": "GroupedQueryAttention"}  # classes that are called otherwise in the paths of weights
+SCALINGS: dict[str, dict[str, Any]] = {  # initializers that are variance scaling with given arguments
+    f"{name}{distribution}": {"scale": scale, "mode": mode, "distribution": distribution}
+    for name, scale, mode in (("glorot", 1.0, "fan_avg"), ("he", 2.0, "fan_in"), ("lecun", 1.0, "fan_in"))
+    for distribution in ("uniform", "normal")
+}
 EVERY = object()  # whatever the value is
 # Arguments that not every layer here has, with the values that change nothing.
 WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {

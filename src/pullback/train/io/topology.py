@@ -17,18 +17,13 @@ from pullback.core.convert import get_default_dtype
 from pullback.core.suggestions import did_you_mean
 from pullback.errors import CheckpointError, PullbackError
 from pullback.train.custom_objects import find_custom
-from pullback.train.io.keras_names import find_class, is_without_effect, normalize_name
+from pullback.train.io.keras_names import SCALINGS, find_class, is_without_effect, normalize_name
 from pullback.train.io.keras_ops import find_operation
 from pullback.train.io.structure import Configurable, is_kind
 
 Json = Any  # what json.loads returns: dicts, lists, text, numbers, booleans and None
 Config = dict[str, Any]
 
-SCALINGS: dict[str, Config] = {  # initializers that are variance scaling with given arguments
-    f"{name}{distribution}": {"scale": scale, "mode": mode, "distribution": distribution}
-    for name, scale, mode in (("glorot", 1.0, "fan_avg"), ("he", 2.0, "fan_in"), ("lecun", 1.0, "fan_in"))
-    for distribution in ("uniform", "normal")
-}
 MIXED_POLICIES = ("mixed_float16", "mixed_bfloat16")  # whose variables are float32, in which layers compute here
 PLAIN_DTYPES = ("float32", "int32", "bool")  # those that every layer has by default
 BUILTINS = ("builtins", "keras")  # modules whose functions are found by their names
@@ -44,14 +39,8 @@ ALWAYS_TRAINING = (
 )  # layers of which Keras writes training=True, which predict replaces
 INPUT_KEYWORDS = ("value", "key", "initial_state")  # inputs that a call may name, in the order of ``call`` here
 MISSING = object()  # the layer's own default
-CODE = (
-    "ApplyFunction",
-    "Lambda",
-    "function",
-    "__lambda__",
-    "TFOpLambda",
-    "SlicingOpLambda",
-)  # classes whose config is a program
+# Classes whose config is a program.
+CODE = ("ApplyFunction", "Lambda", "function", "__lambda__", "TFOpLambda", "SlicingOpLambda")
 DEEPEST = 64  # levels of JSON: those of the deepest models are about 20
 
 
@@ -353,13 +342,13 @@ class TopologyReader:
         listed = config.get("layers")
         if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
             raise self.make_error("a functional model has no list of layers.")
-        graph = Graph(self, config, listed)
+        graph = GraphReader(self, config, listed)
         model = graph.read()
         self.order[id(model)] = [graph.layers[name] for name in graph.described if name in graph.layers]
         return model
 
 
-class Graph:
+class GraphReader:
     """The functional graph of one model: layers are applied to the outputs of others, by name, number and output."""
 
     def __init__(self, reader: TopologyReader, config: Config, listed: list[Config]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from pullback.core.suggestions import snake_case
 from pullback.errors import CheckpointError
 from pullback.train.custom_objects import name_custom
-from pullback.train.io.keras_names import find_class, is_without_effect, normalize_name, spell_class
+from pullback.train.io.keras_names import SCALINGS, find_class, is_without_effect, normalize_name, spell_class
 from pullback.train.io.peer_arguments import KERAS, TFJS
 from pullback.train.io.structure import Configurable, is_kind
 
@@ -21,7 +21,6 @@ Json = Any  # what json.dumps takes
 KERAS_VERSION = "3.15.0"  # whose files these are like
 Config = dict[str, Any]
 DESCRIBED = {"_initializer": "initializers", "_regularizer": "regularizers", "_constraint": "constraints"}
-SCALINGS = {"glorot": (1.0, "fan_avg"), "he": (2.0, "fan_in"), "lecun": (1.0, "fan_in")}
 TFJS_ACTIVATIONS = {
     "elu", "selu", "relu", "relu6", "linear", "sigmoid", "hard_sigmoid", "softplus", "softsign", "tanh", "softmax",
     "log_softmax", "gelu", "mish", "swish",
@@ -119,7 +118,7 @@ class TopologyWriter:
             return self._wrap("Sequential", self._describe_sequential(layer, name), "keras")
         if kind is Configurable.registry.get("Functional"):
             spelt = "Functional" if self.target.is_keras else "Model"
-            return self._wrap(spelt, Graph(self, layer, name).describe(), "keras.src.models.functional")
+            return self._wrap(spelt, GraphWriter(self, layer, name).describe(), "keras.src.models.functional")
         if is_kind(layer, "ApplyFunction") and (plain := self._describe_function(layer)) is not None:
             module = "keras.layers" if plain[0] in self.target.layers else "keras.src.ops.numpy"
             return self._wrap(plain[0], plain[1] | {"name": name}, module)
@@ -179,10 +178,10 @@ class TopologyWriter:
                 continue
             written = RENAMED[argument] if argument not in known and RENAMED.get(argument) in known else argument
             self._check_meaning(type(layer).__name__, argument, value, name)
-            if argument == "dtype" or (argument in CALL_SETTINGS and self.target.is_keras):
-                config |= (
-                    {} if value is None or argument != "dtype" else {"dtype": self._describe(value, name, "dtype")}
-                )
+            if argument in CALL_SETTINGS and self.target.is_keras:
+                continue  # an argument of the call there
+            if argument == "dtype":
+                config |= {} if value is None else {"dtype": self._describe(value, name, "dtype")}
             elif written in known and value is None and written in config:
                 continue  # an argument with two names, of which this one is not given
             elif written in known:
@@ -250,11 +249,8 @@ class TopologyWriter:
 
     def _describe_named(self, value: str, name: str, argument: str, module: str) -> Json:
         """Return an initializer, regularizer or constraint that is given by its name."""
-        plain = normalize_name(value)
-        for family, (scale, mode) in SCALINGS.items():
-            for distribution in ("uniform", "normal"):
-                if plain == family + distribution:
-                    return self._describe_scaling({"scale": scale, "mode": mode, "distribution": distribution})
+        if normalize_name(value) in SCALINGS:
+            return self._describe_scaling(SCALINGS[normalize_name(value)])
         kind = find_class(value)
         if kind is None:
             raise CheckpointError(f"save: {name} has {argument}={value!r}, which is not one of pb.{module}.")
@@ -302,7 +298,7 @@ class TopologyWriter:
         return self._wrap("InputLayer", {key: size, "dtype": "float32", "sparse": False, "name": name}, "keras.layers")
 
 
-class Graph:
+class GraphWriter:
     """The functional graph of one model, as a list of layers with the outputs that each is applied to."""
 
     def __init__(self, writer: TopologyWriter, model: Any, name: str) -> None:

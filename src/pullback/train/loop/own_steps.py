@@ -17,6 +17,7 @@ from pullback.train.io.saving import StrPath
 from pullback.train.loop.examples import Arrays, Examples
 from pullback.train.loop.metrics.metric import Metric, PendingResult, collect_updates
 from pullback.train.loop.results import StepResults, as_number
+from pullback.train.optim.trees import rebuild_tree
 from pullback.typing import Array
 
 if TYPE_CHECKING:
@@ -126,8 +127,7 @@ class OwnSteps:
 
     def _rebuild(self, xs: Arrays) -> Any:
         """Return the arrays of a batch in the structure in which it was given."""
-        source = iter(xs)
-        return tree.map_leaves(lambda _: next(source), self._structure, whole=tree.is_number_list)
+        return rebuild_tree(self._structure, xs)
 
     # ---- steps
 

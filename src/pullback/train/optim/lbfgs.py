@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core import tree
 from pullback.core.convert import as_number
 from pullback.core.tape import constant
 from pullback.core.variable import Variable, get_trace
 from pullback.errors import ArgumentError, CompileError, GradientError
 from pullback.names.packages import import_package
 from pullback.train.optim.clipping import as_value
-from pullback.train.optim.trees import match_leaves
+from pullback.train.optim.trees import match_leaves, rebuild_tree
 from pullback.transforms.grad import ValueAndGrads, convert_back, kind_of, value_and_grad
 from pullback.transforms.variables import differentiate_by_variables, variable_grads
 from pullback.typing import Array, Tree
@@ -118,19 +117,15 @@ class LBFGS:
         begin = [np.array(as_value(x, "lbfgs.solve")) for x, _ in given]
         _check_floats(x.dtype for x in begin)
 
-        def rebuild(values: list[Any]) -> Any:
-            source = iter(values)
-            return tree.map_leaves(lambda _: next(source), params, whole=tree.is_number_list)
-
         step = value_and_grad(f)
 
         def compute(values: list[Any]) -> tuple[float, list[Any]]:
-            cost, grads = step(rebuild([x[()] for x in values]))
+            cost, grads = step(rebuild_tree(params, (x[()] for x in values)))
             return float(cost), [g for g, _ in match_leaves(params, grads, "grads")]
 
         made = self._minimize_flat(compute, begin)
         back = [convert_back(x[()], kind_of(was)) for x, (was, _) in zip(made.params, given, strict=True)]
-        return made._replace(params=rebuild(back))
+        return made._replace(params=rebuild_tree(params, back))
 
     def _minimize_flat(self, compute: Callable[[list[Any]], tuple[float, list[Any]]], begin: list[Any]) -> Solution:
         ends = np.cumsum([x.size for x in begin])

@@ -649,7 +649,7 @@ def loss_scale_optimizer(
     """
     config = inner_optimizer.get_config()
     scale = {"loss_scale_factor": initial_scale, "dynamic_growth_steps": dynamic_growth_steps}
-    return inner_optimizer.maker(**{**config, **scale})
+    return inner_optimizer.from_config({**config, **scale})
 
 
 def _collect_arguments(given: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
-from pullback.core import tree
 from pullback.core.convert import as_number
 from pullback.core.memory import BLOCK
 from pullback.core.rowsparse import RowSparse, make_rows
@@ -23,7 +22,7 @@ from pullback.train.optim.loss_scale import FINITE_STEPS, LOSS_SCALE, LossScale,
 from pullback.train.optim.row_steps import RowUpdate, Rule, has_few_rows, is_large
 from pullback.train.optim.schedules import Number
 from pullback.train.optim.slots import Slot, SlotShape, SlotTable
-from pullback.train.optim.trees import match_leaves
+from pullback.train.optim.trees import match_leaves, rebuild_tree
 from pullback.transforms.grad import ValueAndGrads, convert_back, kind_of
 from pullback.transforms.variables import NamedGradients, differentiate_by_variables, variable_grads
 from pullback.typing import Array, Tree, Value
@@ -278,7 +277,7 @@ class Optimizer:
         for name, start in self._initial_values.items():
             shapes = [self._slots.find_shape(name, x.shape) for x in values]
             made = [np.full(shape, start, x.dtype)[()] for shape, x in zip(shapes, values, strict=True)]
-            state[name] = _rebuild_tree(params, made)
+            state[name] = rebuild_tree(params, made)
         return state
 
     def update(self, params: Tree, grads: Tree, state: Mapping[str, Any]) -> tuple[Tree, dict[str, Any]]:
@@ -308,8 +307,8 @@ class Optimizer:
         new = [(x, *(as_value(s[i][0], self.name) for s in slots)) for i, x in enumerate(values)]
         for i, g in zip(live, self._clip(grown), strict=True):
             new[i] = self._rule(new[i][0], g, *new[i][1:], *_cast_numbers(numbers, values[i].dtype))
-        params = _rebuild_tree(params, [convert_back(row[0], kind_of(x)) for row, (x, _) in zip(new, xs, strict=True)])
-        trees = (_rebuild_tree(params, [row[k] for row in new]) for k in range(1, len(slots) + 1))
+        params = rebuild_tree(params, [convert_back(row[0], kind_of(x)) for row, (x, _) in zip(new, xs, strict=True)])
+        trees = (rebuild_tree(params, [row[k] for row in new]) for k in range(1, len(slots) + 1))
         return params, {ITERATIONS: steps, **dict(zip(self._initial_values, trees, strict=True))}
 
     # ---- saving
@@ -442,11 +441,10 @@ class Optimizer:
         return self._initial_values[key.rpartition("/")[2]]
 
     def slots(self, variables: Sequence[Variable] = ()) -> list[Variable]:
-        """Return its state as variables: the step number, the learning rate, and all slots, of these variables too."""
+        """Return its state as variables, with the slots of these variables, which are made if they are missing."""
         for v in variables:
             self._slots.get(v)
-        own = [self._steps, self._rate, self.loss_scale.current, self.loss_scale.finite_steps]
-        return [*own, *(s for _, slots in self._slots for s in slots)]
+        return self.variables
 
     # ---- one step
 
@@ -711,11 +709,6 @@ def _cast_numbers(numbers: tuple[Any, ...], dtype: np.dtype[Any]) -> list[Any]:
 def _as_step_count(steps: Number) -> Any:
     t = steps.read() if isinstance(steps, Tensor) else np.int64(steps)
     return t.value if isinstance(t, Tensor) and not t.level else t
-
-
-def _rebuild_tree(params: Tree, new: list[Any]) -> Tree:
-    source = iter(new)
-    return tree.map_leaves(lambda _: next(source), params, whole=tree.is_number_list)
 
 
 def _describe_differences(missing: Iterable[str], extra: Iterable[str], different: list[str]) -> str:

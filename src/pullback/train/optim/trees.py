@@ -1,10 +1,11 @@
-"""Matching trees of gradients and slots to a tree of parameters; dicts are matched by key, not by order."""
+"""Trees of gradients and slots, matched to a tree of parameters: dicts by key, not by order; and trees made again."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from pullback.core.tree import get_branches, is_number_list
+from pullback.core.tree import get_branches, is_number_list, map_leaves
 from pullback.errors import ArgumentError
 from pullback.typing import Tree
 
@@ -36,6 +37,16 @@ def match_leaves(params: Tree, other: Tree, what: str, where: str = "") -> list[
         for key, param, row in zip(keys, parts[0], rows, strict=True)
         for leaf in match_leaves(param, row, what, f"{where}[{key!r}]")
     ]
+
+
+def rebuild_tree(tree: Tree, leaves: Iterable[Any]) -> Any:
+    """Return a tree of the same structure with these leaves; a list of numbers is one leaf.
+
+    >>> rebuild_tree({"w": 1.0, "b": [2.0, 3.0]}, [10.0, 20.0])
+    {'w': 10.0, 'b': 20.0}
+    """
+    source = iter(leaves)
+    return map_leaves(lambda _: next(source), tree, whole=is_number_list)
 
 
 def _describe(tree: Tree) -> str:
