@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pullback import __version__
 from pullback.command import bench, info, report, scale, tour
@@ -28,7 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
-    with_options = {"bench": bench.run, "report": report.run, "scale": scale.run}  # each reads its own
+    with_options: dict[str, Callable[[Sequence[str]], int]] = {
+        "bench": bench.run,
+        "report": report.run,
+        "scale": scale.run,
+    }  # each reads its own
     if given and given[0] in with_options:
         return with_options[given[0]](given[1:])
     parser = argparse.ArgumentParser(prog="pullback", description="Gradients of NumPy programs.")

@@ -112,34 +112,24 @@ class Optimizer:
         unknown = options.keys() - Options.__annotations__.keys()
         if unknown:
             raise keyword_error(name, min(unknown), [*config, *Options.__annotations__])
-        self.name, self._make, self._config, self._initial_values = name, make, {**config, **options}, initial_values
+        self.name, self._make, self._config = name, make, {**config, **options}
         self._clips = [(clip, check_limit(f"{name}: {k}", options[k])) for k, clip in CLIPS.items() if k in options]  # type: ignore[literal-required]
-        decay = as_number(name, "weight_decay", options.get("weight_decay", 0.0), 0)
-        self._rule: Rule
-        self._numbers: StepNumbers
-        self._rule, self._numbers = add_weight_decay(rule, numbers, decay) if decay else (rule, numbers)
+        self._rule, self._numbers = _extend_rule(name, rule, numbers, options)
+        self.loss_scale = _make_loss_scale(name, options)
         self.keeps_average = bool(options.get("use_ema", False))
         self._is_swapped = False  # whether variables and their averages are exchanged
-        if self.keeps_average:
-            momentum = as_number(name, "ema_momentum", options.get("ema_momentum", 0.99), 0, 1)
-            every = _read_count(name, options, "ema_overwrite_frequency")
-            self._rule, self._numbers = add_average(self._rule, self._numbers, momentum, every)
-            initial_values = self._initial_values = {**initial_values, AVERAGE: 0.0}
         self._accumulated = _read_count(name, options, "gradient_accumulation_steps") or 1
-        if self._accumulated > 1:
-            initial_values = self._initial_values = {**initial_values, ACCUMULATOR: 0.0}
-        factor = as_number(name, "loss_scale_factor", options.get("loss_scale_factor", 1.0), 0)
-        if not factor:
-            raise ArgumentError(f"{name}: loss_scale_factor must be more than 0, got {factor!r}.")
-        self.loss_scale = LossScale(float(factor), _read_count(name, options, "dynamic_growth_steps"))
+        further = [AVERAGE] * self.keeps_average + [ACCUMULATOR] * (self._accumulated > 1)
+        self._initial_values = initial_values | dict.fromkeys(further, 0.0)
         lazy = options.get("lazy", False)
         if not isinstance(lazy, bool):
             raise ArgumentError(f"{name}: lazy must be True or False, got {lazy!r}.")
         simple = not (self.keeps_average or whole or self._accumulated > 1)
         if lazy and not simple:
             raise ArgumentError(f"{name}: lazy=True cannot be combined with use_ema or gradient_accumulation_steps.")
-        self._lazy, self._row_wise, self._whole = lazy, row_wise and not decay and simple, whole
-        self._slots = SlotTable(initial_values, slot_shapes)
+        self._lazy, self._whole = lazy, whole
+        self._row_wise = row_wise and simple and not options.get("weight_decay")
+        self._slots = SlotTable(self._initial_values, slot_shapes)
         self._steps = Slot(np.int64(0), ITERATIONS)
         rate = config[RATE]
         self._schedule = rate if callable(rate) and not isinstance(rate, Tensor) else None
@@ -661,6 +651,23 @@ class Optimizer:
 def _read_count(name: str, options: Mapping[str, Any], key: str) -> int | None:
     """Return an option that is a positive whole number; None if it is not given."""
     return as_whole_number(name, key, options[key], 1) if key in options else None
+
+
+def _extend_rule(name: str, rule: Rule, numbers: StepNumbers, options: Options) -> tuple[Rule, StepNumbers]:
+    """Return a rule and its numbers with weight decay and moving averages, as the options say."""
+    if decay := as_number(name, "weight_decay", options.get("weight_decay", 0.0), 0):
+        rule, numbers = add_weight_decay(rule, numbers, decay)
+    if options.get("use_ema", False):
+        momentum = as_number(name, "ema_momentum", options.get("ema_momentum", 0.99), 0, 1)
+        rule, numbers = add_average(rule, numbers, momentum, _read_count(name, options, "ema_overwrite_frequency"))
+    return rule, numbers
+
+
+def _make_loss_scale(name: str, options: Options) -> LossScale:
+    factor = as_number(name, "loss_scale_factor", options.get("loss_scale_factor", 1.0), 0)
+    if not factor:
+        raise ArgumentError(f"{name}: loss_scale_factor must be more than 0, got {factor!r}.")
+    return LossScale(float(factor), _read_count(name, options, "dynamic_growth_steps"))
 
 
 def _remake(make: Callable[..., Optimizer], config: dict[str, Any], state: dict[str, Any]) -> Optimizer:
