@@ -1,8 +1,11 @@
-"""Tables and numbers of bytes as plain text."""
+"""Tables, shapes and numbers of bytes as plain text."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
+
+UNKNOWN = "?"
 
 
 def format_bytes(count: int) -> str:
@@ -33,3 +36,14 @@ def align_columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) ->
         )
         for row in rows
     ]
+
+
+def format_shape(shape: Sequence[Any] | None) -> str:
+    """Return the shape of an output with its batch, or those of several outputs.
+
+    >>> format_shape((3, None)), format_shape(((3,), (2,))), format_shape(None)
+    ('(batch, 3, None)', '(batch, 3), (batch, 2)', '?')
+    """
+    if shape and isinstance(shape[0], tuple):  # of several outputs
+        return ", ".join(map(format_shape, shape))
+    return UNKNOWN if shape is None else f"({', '.join(['batch', *map(str, shape)])})"

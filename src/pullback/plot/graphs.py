@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import log10
 from typing import Any
 
@@ -10,6 +10,7 @@ from pullback.diagnostics.monitor import GIVEN
 from pullback.diagnostics.monitored_run import MonitoredRun
 from pullback.diagnostics.record import Step, make_record
 from pullback.display.graphs import Box, Picture, draw_graph
+from pullback.display.text import format_shape
 from pullback.errors import ArgumentError
 
 
@@ -67,11 +68,11 @@ def model(model: Any) -> Picture:
     if "steps" not in config:  # one layer after the other
         layers = list(config["layers"])
         inputs: list[list[int]] = [[i] for i in range(len(layers))]
-        boxes = [Box("input", _format_shapes(model.shapes if model.is_built() else ()), [], is_input=True)]
+        boxes = [Box("input", format_shape(model.shapes) if model.is_built() else "", [], is_input=True)]
     else:
         layers = [config["layers"][layer] for layer, _ in config["steps"]]
         inputs = [given for _, given in config["steps"]]
-        boxes = [Box(f"input {i}", _format_shapes([s]), [], is_input=True) for i, s in enumerate(config["inputs"], 1)]
+        boxes = [Box(f"input {i}", format_shape(s), [], is_input=True) for i, s in enumerate(config["inputs"], 1)]
     boxes += [_make_layer_box(layer, names[id(layer)], given) for layer, given in zip(layers, inputs, strict=True)]
     return draw_graph(boxes, "the model as a graph")
 
@@ -80,11 +81,5 @@ def _make_layer_box(layer: Any, name: str, inputs: Sequence[int]) -> Box:
     if not layer.is_built():
         return Box(f"{name} ({layer.kind})", "not built yet", inputs)
     count = sum(v.size for v in layer.variables)
-    shape = layer.output_shape(*layer.shapes)
-    several = bool(shape) and isinstance(shape[0], tuple)
-    below = f"{_format_shapes(shape if several else [shape])} · {count:,} parameters"
-    return Box(f"{name} ({layer.kind})", below if count else _format_shapes([shape]), inputs)
-
-
-def _format_shapes(shapes: Iterable[Any]) -> str:
-    return ", ".join(f"({', '.join(['batch', *map(str, shape)])})" for shape in shapes)
+    shape = format_shape(layer.output_shape(*layer.shapes))
+    return Box(f"{name} ({layer.kind})", f"{shape} · {count:,} parameters" if count else shape, inputs)

@@ -15,9 +15,16 @@ from pullback.errors import ArgumentError, DataError, ShapeError
 ROWS, SEQUENCE, IMAGE = np.ones((2, 3)), np.ones((2, 4, 3)), np.ones((2, 5, 5, 3))
 
 
+def _build(layer: Any, shape: tuple[int, ...]) -> Any:
+    layer.build_for([shape])
+    return layer
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
+        (lambda: pb.constraints.min_max_norm(2.0, 1.0), "max_value must be a number of 2.0 or more, got 1.0."),
+        (lambda: pb.metrics.AUC(thresholds=[2.0]), "auc: thresholds must be from 0 to 1, got [2.0]."),
         (lambda: layers.dense(0), "units must be a positive whole number, got 0."),
         (lambda: layers.dense(True), "units must be a positive whole number, got True."),
         (lambda: layers.dense(2, "rleu"), "activation must be a function or one of celu, elu,"),
@@ -108,6 +115,12 @@ def test_layer_argument_errors(make: Any, said: str) -> None:
         (lambda **n: layers.embedding(3, 2, **n), [[[0, -1]]], "expected whole numbers from 0 to 2, got -1."),
         (lambda **n: layers.embedding(3, 2, **n), [[[0.5]]], "expected whole numbers from 0 to 2, got 0.5."),
         (lambda **n: layers.embedding(3, 2, **n), [[[np.nan]]], "expected whole numbers from 0 to 2, got nan."),
+        (
+            lambda **n: _build(layers.prelu(**n), (2,)),
+            [np.ones((2, 1))],
+            "slopes of shape (2,), which would be broadcast",
+        ),
+        (lambda **n: _build(layers.position_embedding(4, **n), (4, 1)), [SEQUENCE], "expected 1 features, got 3."),
         (lambda **n: layers.category_encoding(3, **n), [[[0.5]]], "expected whole numbers from 0 to 2, got 0.5."),
         (lambda **n: layers.einsum_dense("abc,cd->abd", [9, 4], **n), [SEQUENCE], "output_shape says 9 for axis 'b'"),
         (lambda **n: layers.einsum_dense("abc,cd->abd", [4], **n), [SEQUENCE], "output_shape=[4] must have 2 lengths"),

@@ -114,7 +114,7 @@ class MinMaxNorm(Constraint):
 
     def __post_init__(self) -> None:
         as_number("constraints.min_max_norm", "min_value", self.min_value, 0)
-        as_number("constraints.min_max_norm", "max_value", self.max_value, 0)
+        as_number("constraints.min_max_norm", "max_value", self.max_value, self.min_value)
         as_number("constraints.min_max_norm", "rate", self.rate, 0, 1)
 
     def __call__(self, w: Value) -> Any:

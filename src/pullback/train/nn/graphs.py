@@ -35,8 +35,7 @@ def run_steps(steps: Sequence[SymbolicTensor], values: dict[int, Any]) -> None:
     for step in steps:
         if step.layer is not None:
             given: list[Any] = [values[id(p)] for p in step.inputs]
-            if len(given) > 1 and not step.layer.several and step.layer.max_inputs == 1:
-                given = [given]  # a layer of the user's that takes a list
+            given = [given] if step.layer.takes_list_of(len(given)) else given
             settings = _fill_settings(step.settings, values) if step.settings else {}
             made = step.layer(*given, **settings)
             values[id(step)] = tuple(made.values()) if isinstance(made, dict) else made

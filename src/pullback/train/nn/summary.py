@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from pullback.display.html import render_frame, render_table
-from pullback.display.text import align_columns
+from pullback.display.text import UNKNOWN, align_columns, format_shape
 from pullback.train.nn.layers.base import Layer
 
 Row = tuple[str, ...]
-UNKNOWN = "?"
 
 
 def format_summary(model: Layer, expand_nested: bool = False, show_trainable: bool = False) -> str:
@@ -67,15 +65,9 @@ def _make_rows(
         count = f"{sum(own.values()):,}" if layer.is_built() else UNKNOWN
         yield (
             f"{indent}{name} ({layer.kind})",
-            _format_shape(layer.output_shape(*layer.shapes) if layer.is_built() else None),
+            format_shape(layer.output_shape(*layer.shapes) if layer.is_built() else None),
             count,
             *trained,
         )
         if expand_nested and any(isinstance(part, Layer) for _, part in layer.parts()):
             yield from _make_rows(layer, True, show_trainable, f"{indent}  ")
-
-
-def _format_shape(shape: Sequence[Any] | None) -> str:
-    if shape and isinstance(shape[0], tuple):  # of several outputs
-        return ", ".join(map(_format_shape, shape))
-    return UNKNOWN if shape is None else f"({', '.join(['batch', *map(str, shape)])})"

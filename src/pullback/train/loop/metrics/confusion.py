@@ -44,9 +44,7 @@ class ThresholdMetric(Metric):
         given = (0.5 if top_k is None else LOWEST) if thresholds is None else thresholds
         self._limits = np.atleast_1d(np.asarray(given, np.float64))
         self._is_single = np.ndim(given) == 0
-        low, high = self._limits.min(), self._limits.max()
-        if thresholds is not None and not 0 <= low <= high <= 1:
-            raise ArgumentError(f"{self.name}: thresholds must be from 0 to 1, got {thresholds!r}.")
+        _check_thresholds(self.name, thresholds)
 
     def count(self, y_true: Value, y_pred: Value, sample_weight: Value | None) -> tuple[Any, Any, Any, Any]:
         """Return the weighted counts of true positives, false positives, true and false negatives by threshold."""
@@ -67,6 +65,11 @@ class ThresholdMetric(Metric):
 
     def _unpack(self, x: Array) -> Any:
         return float(x[0]) if self._is_single else x
+
+
+def _check_thresholds(name: str, thresholds: Thresholds) -> None:
+    if thresholds is not None and not np.all((np.asarray(thresholds) >= 0) & (np.asarray(thresholds) <= 1)):
+        raise ArgumentError(f"{name}: thresholds must be from 0 to 1, got {thresholds!r}.")
 
 
 def count_by_threshold(y: Value, p: Value, limits: Array, weight: Value | None, by_label: bool = False) -> Any:
@@ -230,6 +233,7 @@ class AUC(Metric):
             raise ArgumentError(
                 f"AUC: summation_method must be 'interpolation', 'minoring' or 'majoring', got {summation_method!r}."
             )
+        _check_thresholds(self.name, thresholds)
         if thresholds is None and num_thresholds <= 1:
             raise ArgumentError(f"AUC: num_thresholds must be more than 1, got {num_thresholds!r}.")
         self.num_thresholds, self.curve, self.summation_method = num_thresholds, curve, summation_method

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.convert import as_number
-from pullback.errors import ArgumentError
+from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import activations
 from pullback.train.masks import Mask
 from pullback.train.nn.constraints import ConstraintLike
@@ -138,9 +138,15 @@ class Prelu(Layer):
         axes = [shared] if isinstance(shared, int) else [] if shared is None else list(shared)
         if any(not 1 <= axis <= len(shape) for axis in axes):
             raise ArgumentError(f"{self.name}: shared_axes must be from 1 to {len(shape)}, got {shared!r}.")
-        self.alpha = self.add_weight_by_arguments("alpha", [1 if i + 1 in axes else n for i, n in enumerate(shape)])
+        self._shared = axes
+        self.alpha = self.add_weight_by_arguments("alpha", self._find_shape(shape))
+
+    def _find_shape(self, shape: Shape) -> Shape:
+        return tuple(1 if i in self._shared else n for i, n in enumerate(shape, 1))
 
     def call(self, x: Value) -> Any:
+        if self._find_shape(x.shape[1:]) != self.alpha.shape:
+            raise ShapeError(f"there are slopes of shape {self.alpha.shape}, which would be broadcast.")
         return activations.prelu(x, self.alpha)
 
 

@@ -542,4 +542,6 @@ class PositionEmbedding(Layer):
     def call(self, x: Value) -> Any:
         if x.shape[1] > self.sequence_length:
             raise ShapeError(f"{x.shape[1]} steps are more than sequence_length={self.sequence_length}.")
+        if x.shape[-1] != self.embeddings.shape[-1]:
+            raise ShapeError(f"expected {self.embeddings.shape[-1]} features, got {x.shape[-1]}.")
         return np.broadcast_to(np.expand_dims(self.embeddings[: x.shape[1]], 0), x.shape)

@@ -100,7 +100,7 @@ class Layer(Configurable):
         "every_layer", "generators", "iterate_parts", "kind", "list_metrics",
         "list_structure", "max_inputs", "min_inputs", "mixes_examples", "numbered", "parts",
         "penalties", "rank", "register_call", "registered_name", "registry", "runs_on_host",
-        "several", "shapes", "split_host_layers", "stack", "whole",
+        "several", "shapes", "split_host_layers", "stack", "takes_list_of", "whole",
     )  # fmt: skip
     whole = True  # in a tree it is a leaf, not a tree of its fields
     rank: ClassVar[int | None] = None  # of one example, if the layer takes only one
@@ -247,11 +247,7 @@ class Layer(Configurable):
             finally:
                 _context.reset(token)
         if self._activity is not None:
-            for out in _as_list(y):
-                loss = _as_activity_loss(self._activity, out)
-                context.losses.append(loss)
-                if not is_dry_run():
-                    add_loss(loss)
+            self._add_activity_losses(y, context)
         if outer is None and (context.losses or self._added):
             self._added = context.losses if get_trace() is None else None  # not of a program that is being compiled
         return y
@@ -277,6 +273,14 @@ class Layer(Configurable):
         if type(self).compute_mask is not Layer.compute_mask or (masks is not None and self.supports_masking):
             self._set_output_mask(y, xs if listed else xs[0], masks if listed or masks is None else masks[0])
         return y
+
+    def _add_activity_losses(self, y: Any, context: CallContext) -> None:
+        """Add the value of the activity regularizer for each example, as in Keras, of every output."""
+        for out in _as_list(y):
+            loss = self._activity(out) / max(out.shape[0], 1) if out.shape else self._activity(out)
+            context.losses.append(loss)
+            if not is_dry_run():
+                add_loss(loss)
 
     def _name_layer(self, error: ShapeError, xs: list[Any]) -> LayerError:
         """Return an error of ``call`` as one that names the layer, and the shapes it is given and was built for."""
@@ -321,6 +325,10 @@ class Layer(Configurable):
             raise ArgumentError(f"layer '{self.name}': expected {least}{further} input(s), got {len(inputs)}.")
         return inputs, packed
 
+    def takes_list_of(self, count: int) -> bool:
+        """Return whether so many inputs go to ``call`` as one list: to that of a user's class with one parameter."""
+        return self._packs and count > 1 and self.max_inputs == 1
+
     def build_for(self, shapes: Sequence[UnknownShape]) -> None:
         """Make the variables for inputs of these shapes, without the batch, unless they are made already."""
         if self._built:
@@ -348,7 +356,7 @@ class Layer(Configurable):
         build: Any = self.build
         if self._counts_batch:
             shapes = [(self.batch_size, *shape) for shape in shapes]
-        if self._packs and len(shapes) > 1 and self.max_inputs == 1:
+        if self.takes_list_of(len(shapes)):
             build(list(shapes))
         else:
             build(*shapes)
@@ -412,7 +420,7 @@ class Layer(Configurable):
             return make_zeros(x.shape, getattr(x, "dtype", None)) if isinstance(x, Symbolic) else x
 
         given: Any = [make_zeros(shape) for shape in shapes]
-        given = [given] if self._packs and len(given) > 1 and self.max_inputs == 1 else given
+        given = [given] if self.takes_list_of(len(given)) else given
         token = _context.set(CallContext(False, []))  # losses of this call do not count
         try:
             with dry_run(), np.errstate(all="ignore"):  # only the shape matters
@@ -844,11 +852,6 @@ def _set_masks(xs: Sequence[Any], masks: Sequence[Mask]) -> None:
 
 def _as_list(y: Any) -> list[Any]:
     return list(y) if isinstance(y, list | tuple) else [y]
-
-
-def _as_activity_loss(activity: Any, out: Value) -> Any:
-    """Return the value of an activity regularizer for each example, as in Keras."""
-    return activity(out) / max(out.shape[0], 1) if out.shape else activity(out)
 
 
 def _mark_unknown(one: Any, other: Any) -> Any:
