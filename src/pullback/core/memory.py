@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pullback.typing import Array, ArrayOrNumber, Operand, Value
 
 LARGE = 1024 * 1024  # bytes of arrays for which fresh memory costs more than managing buffers
-BLOCK = 24576  # elements of a block whose products and sums stay in the cache
 RECYCLED = LARGE if is_enabled("buffer recycling") else sys.maxsize  # bytes of the smallest array with such a buffer
 NODES_PER_LARGE = 100  # a node with a large value counts as this many nodes towards the use of machine code
 MAPPED = 128 * 1024  # bytes from which on glibc gets memory for an array from the system, and returns it
@@ -325,7 +324,7 @@ def _wrap_scratch(v: object, meta: Meta) -> Any:
 
 
 def add_large(rules: tuple[Any, ...], blockwise: bool, add_cotangents: Any) -> Any:
-    """Return the ``back`` of a step for nodes with big values: its rules, by machine code, on Scratch or in blocks.
+    """Return the ``back`` of a step for nodes with big values: its rules, by machine code or on Scratch.
 
     ``add_cotangents`` does the same for nodes that have no buffers.
     """
@@ -345,10 +344,10 @@ def add_large(rules: tuple[Any, ...], blockwise: bool, add_cotangents: Any) -> A
                 n = done.pop()
                 release_node(n)
         elif dy is None:
-            _pull(r.x, dx, blockwise, (r.g, r.value, r.x.value, r.y), meta)
+            _pull(r.x, dx, (r.g, r.value, r.x.value, r.y), meta)
         else:
-            _pull(r.x, dx, blockwise, (r.g, r.value, r.x.value, r.y.value), meta)
-            _pull(r.y, dy, blockwise, (r.g, r.value, r.x.value, r.y.value), meta)
+            _pull(r.x, dx, (r.g, r.value, r.x.value, r.y.value), meta)
+            _pull(r.y, dy, (r.g, r.value, r.x.value, r.y.value), meta)
         r.x = r.y = None
         v, g = r.value, r.g
         r.g = None
@@ -378,24 +377,16 @@ def release_node(r: Tensor) -> None:
         give_buffer(g, meta.pool, meta)
 
 
-def _pull(a: Tensor, rule: Callable[..., Any], blockwise: bool, values: tuple[Any, ...], meta: Meta) -> None:
+def _pull(a: Tensor, rule: Callable[..., Any], values: tuple[Any, ...], meta: Meta) -> None:
     """Give the operand ``a`` its cotangent, or add it to the one it has."""
     e, a.g = a.g, None
-    if e is None:
-        d = rule(*[_wrap_scratch(v, meta) for v in values])
-        a.g = d.v if type(d) is Scratch else d
-        return
-    if blockwise and a.meta is meta and type(e) is ndarray and not calls_function(rule, meta.dtype):
-        total = _add_blockwise(e, rule, values, meta)
-        if total is not None:
-            a.g = total
-            if is_sole(e):
-                give_buffer(e, meta.pool, meta)
-            return
     d = rule(*[_wrap_scratch(v, meta) for v in values])
     fresh = type(d) is Scratch and d.fresh
     if type(d) is Scratch:
         d = d.v
+    if e is None:
+        a.g = d
+        return
     a.g = _sum(e, d, fresh, a.meta)
     if fresh and is_sole(d):
         give_buffer(d, meta.pool, meta)  # it was added into the other
@@ -411,38 +402,6 @@ def calls_function(rule: Any, dtype: np.dtype[Any]) -> bool:
 def _list_functions(rule: Any) -> list[Any]:
     """Return the NumPy functions in a rule for which there may be machine code."""
     return [u for u in FUNCTIONS if f"np_{u.__name__}(" in getattr(rule, "source", "")]
-
-
-def _add_blockwise(e: Array, rule: Callable[..., Any], values: tuple[Any, ...], meta: Meta) -> Any:
-    """Return ``e + rule(...)``, computed in blocks whose temporaries stay in the cache; None if this cannot be done."""
-    own = sys.getrefcount(e) == SOLE and e.base is None and e.flags.writeable  # the caller's local and ours
-    flat = [_flatten(v, meta) for v in (e, *values)]
-    if any(v is _ODD for v in flat):
-        return None
-    out = e if own else take_buffer(meta.pool)
-    if out is None:
-        out = np.empty(meta.shape, meta.dtype)
-    into = out.reshape(-1)
-    for i in range(0, meta.size, BLOCK):
-        block = slice(i, i + BLOCK)
-        part, *operands = [v[block] if type(v) is ndarray else v for v in flat]
-        np.add(part, rule(*operands), into[block])
-    return out
-
-
-_ODD = object()  # stands for an operand that cannot be divided into blocks
-
-
-def _flatten(v: object, meta: Meta) -> Any:
-    """Return a big operand as a flat array, a repeated number as that number, and other objects unchanged."""
-    if type(v) is not ndarray:
-        return v
-    if v.shape == meta.shape and v.dtype == meta.dtype:
-        if v.flags.c_contiguous:
-            return v.reshape(-1)
-        if not any(v.strides):
-            return v[(0,) * v.ndim]
-    return v[()] if not v.ndim else _ODD
 
 
 def _sum(e: Array, d: Array, fresh: bool, meta: Meta) -> Any:

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias, TypedDict
 import numpy as np
 
 from pullback.core.convert import as_number
-from pullback.core.memory import BLOCK
 from pullback.core.rowsparse import RowSparse, make_rows
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
@@ -31,6 +30,7 @@ ITERATIONS = "iterations"
 AVERAGE, ACCUMULATOR = "average", "gradient_accumulator"  # slots
 RATE = "learning_rate"
 GRADIENT_TYPES = (Tensor, np.ndarray, RowSparse)
+BLOCK = 24576  # elements that are updated at a time, so that what a rule computes in between stays in the cache
 CLIPS = {"clip_value": clip_each_value, "clip_norm": clip_each_norm, "clip_global_norm": clip_joint_norm}
 
 Gradient: TypeAlias = "Value | RowSparse"
