@@ -28,7 +28,7 @@ new_level = count(1).__next__
 
 def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Perform ``op`` on anything: tensors of any level, variables, arrays, numbers, lists."""
-    # Not split into smaller functions: every op on anything but plain tensors calls it; variable + array takes 2.1 µs.
+    # Not split: with the loop in a function of its own, variable + array takes 1.03 times as long (1.5 µs).
     top, level, is_plain, is_read, is_watched = None, -1, True, True, False
     for a in args:
         if isinstance(a, Tensor):

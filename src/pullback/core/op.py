@@ -41,8 +41,8 @@ from pullback.core.tape import (
     add_many,
     as_tensor,
     constant,
-    perform,
-    perform_beside,
+    perform_many,
+    perform_with_constant,
     place,
     place_complex,
 )
@@ -151,12 +151,13 @@ def perform_observed(op: Op, args: Sequence[Any], params: dict[str, Any], withou
 
 # The names in an op's generated text that decide between the fast path and the general one.
 QUICK = {
-    "Tensor": Tensor, "ndarray": ndarray, "Large": Large, "dispatch": dispatch, "perform": perform,
-    "perform_beside": perform_beside,
+    "Tensor": Tensor, "ndarray": ndarray, "Large": Large, "dispatch": dispatch, "perform_many": perform_many,
+    "perform_with_constant": perform_with_constant,
 }  # fmt: skip
 OBSERVED = {
-    "Tensor": None, "ndarray": None, "Large": None, "dispatch": perform_observed, "perform": perform_observed,
-    "perform_beside": native.give_nothing, "native": native.give_nothing, "native_reflected": native.give_nothing,
+    "Tensor": None, "ndarray": None, "Large": None, "dispatch": perform_observed, "perform_many": perform_observed,
+    "perform_with_constant": native.give_nothing, "native": native.give_nothing,
+    "native_reflected": native.give_nothing,
 }  # fmt: skip
 
 
@@ -586,23 +587,31 @@ class Op:
         return call_prepared(self, args, params)
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Return the value for arrays and numbers."""
-        # Not split into smaller functions: every op on plain arrays calls it; exp of 10 elements takes 0.5 µs.
-        values = [v if isinstance(v, RAW) or type(v) in WEAK else as_value(v, self.name) for v in values]
-        if len(values) > 1:
-            values = self.promote(values)
-        if not self.elementwise or not any(isinstance(v, RAW) for v in values):  # a kernel may read dtypes
-            values = [v if isinstance(v, RAW) else np.asarray(v, self._weak(v, values))[()] for v in values]
+        """Return the value of the op for arrays and numbers."""
+        values = self._convert_values(values)
         inputs = [list(values)] if self.variadic else values
         run = self.kernel if self.is_product and values[0].dtype == bool else self.run  # a product is bool
         z = self.run_guarded(lambda: run(*inputs, *params.values()), values, params)
-        short = getattr(z, "dtype", None) == np.float16 and "dtype" not in params  # which the caller did not request
-        if short and not any(getattr(v, "dtype", None) == np.float16 for v in values):
+        if getattr(z, "dtype", None) == np.float16 and not self._is_short(values, params):
             wider = [np.asarray(v).astype(np.float32)[()] for v in values]  # NumPy has short floats for bools and bytes
             return self.perform(wider, params)
         return z[()] if type(z) is ndarray and not z.ndim else z
 
-    def _weak(self, number: complex, values: list[Any]) -> Any:
+    def _convert_values(self, values: Sequence[Any]) -> list[Any]:
+        """Return inputs as the kernel takes them: NumPy's values of a common kind, beside which numbers may stay."""
+        made = [v if isinstance(v, RAW) or type(v) in WEAK else as_value(v, self.name) for v in values]
+        if len(made) > 1:
+            made = self.promote(made)
+        if self.elementwise and any(isinstance(v, RAW) for v in made):
+            return made
+        return [v if isinstance(v, RAW) else np.asarray(v, self._find_weak_dtype(v, made))[()] for v in made]
+
+    @staticmethod
+    def _is_short(values: Sequence[Any], params: dict[str, Any]) -> bool:
+        """Return whether a result of float16 is what the caller wants: there is a ``dtype=``, or an input is one."""
+        return "dtype" in params or any(getattr(v, "dtype", None) == np.float16 for v in values)
+
+    def _find_weak_dtype(self, number: complex, values: list[Any]) -> Any:
         """Return the dtype of a Python number among arrays: that of the arrays if it can hold the number."""
         among = [v.dtype for v in values if isinstance(v, RAW)]
         return np.result_type(*among, number) if among and self.variadic else None

@@ -660,38 +660,12 @@ def walk_node_again(r: Tensor) -> None:
     y.g = d if e is None else e + d
 
 
-def perform(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def perform_many(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Perform an op of any number of inputs, with a fast path for plain values of one tape and one float dtype."""
-    # Not split into smaller functions: every op of several inputs calls it, and a Python call takes some 30 ns.
-    values: list[Any] = []
-    tape = dtype = None
-    arrays = True
-    for a, mixes in zip(args, op.mixing, strict=False):
-        if type(a) is Tensor:
-            m = a.meta
-            v, its, arrays = a.value, m.dtype, False
-            if not m.raw:
-                return dispatch(op, args, params)
-            if m.tape.level:
-                if tape is None:
-                    tape = m.tape
-                elif tape is not m.tape:
-                    return dispatch(op, args, params)
-        elif type(a) is ndarray:
-            v, its = a, a.dtype
-        elif op.elementwise and (type(a) is float or type(a) is int):
-            values.append(a)
-            continue
-        else:
-            return dispatch(op, args, params)
-        values.append(v)
-        if mixes:
-            if dtype is None:
-                dtype = its
-            elif its is not dtype:
-                return dispatch(op, args, params)
-    if dtype is None or dtype.kind != "f":
+    plain = _read_plain_values(op, args)
+    if plain is None:
         return dispatch(op, args, params)
+    values, tape, has_tensors = plain
     run = op.run if op.saving is None or tape is None else op.saving
     try:
         z = run(values, *params.values()) if op.variadic else run(*values, *params.values())
@@ -700,7 +674,7 @@ def perform(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     if not z.shape and type(z) is ndarray:
         z = z[()]
     if tape is None:
-        return z if arrays else constant(z)
+        return constant(z) if has_tensors else z
     if op.flows:
         live = [type(a) is Tensor and a.meta.tape is tape for a in args]
         placed = op.select_step(list(args), values, live, params, m := tape[z.shape, z.dtype])
@@ -708,6 +682,41 @@ def perform(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
             return place(z, m, *placed)
     tape.cut(op.name)
     return constant(z)
+
+
+def _read_plain_values(op: Op, args: Sequence[Any]) -> tuple[list[Any], Tape | None, bool] | None:
+    """Return the values of an op's inputs, the tape that they are on, if any, and whether some are tensors.
+
+    None if these are not all plain values of one tape, and of one float dtype where ``op.mixing`` says that it matters.
+    """
+    values: list[Any] = []
+    tape = dtype = None
+    has_tensors = False
+    for a, mixes in zip(args, op.mixing, strict=False):
+        if type(a) is Tensor:
+            m = a.meta
+            v, its, has_tensors = a.value, m.dtype, True
+            if not m.raw:
+                return None
+            if m.tape.level:
+                if tape is None:
+                    tape = m.tape
+                elif tape is not m.tape:
+                    return None
+        elif type(a) is ndarray:
+            v, its = a, a.dtype
+        elif op.elementwise and (type(a) is float or type(a) is int):
+            values.append(a)
+            continue
+        else:
+            return None
+        values.append(v)
+        if mixes:
+            if dtype is None:
+                dtype = its
+            elif its is not dtype:
+                return None
+    return None if dtype is None or dtype.kind != "f" else (values, tape, has_tensors)
 
 
 def place(z: Value, m: Meta, step: Step, x: Any, y: object) -> Any:
@@ -739,7 +748,7 @@ def place_complex(op: Op, values: Sequence[Any], m: Meta, step: Step, x: Any, y:
     return place(z, m.tape[z.shape, z.dtype], step, x, y)
 
 
-def perform_beside(op: Op, x: Any, y: Any) -> Any:
+def perform_with_constant(op: Op, x: Any, y: Any) -> Any:
     """Perform an op of two inputs on a small tensor of a tape and a constant: an array, a number or a tensor.
 
     None if they are something else.
@@ -751,7 +760,7 @@ def perform_beside(op: Op, x: Any, y: Any) -> Any:
     dtype = a.meta.dtype
     v = c.value if type(c) is Tensor and c.meta.raw and not c.meta.tape.level else c
     if type(v) in SCALARS:
-        return _perform_beside_number(op, a, v, crossed)
+        return _perform_with_number(op, a, v, crossed)
     if type(v) is not ndarray:
         return None
     if v.dtype is not dtype:
@@ -767,7 +776,7 @@ def _is_small_node(x: Any) -> Any:
     return type(x) is Tensor and x.meta.plain and x.meta.tape.level
 
 
-def _perform_beside_number(op: Op, a: Tensor, v: Any, crossed: bool) -> Any:
+def _perform_with_number(op: Op, a: Tensor, v: Any, crossed: bool) -> Any:
     """Perform an op of two inputs on a tensor of a tape and a NumPy scalar; a float of another dtype may widen it."""
     m = a.meta
     if v.dtype is not m.dtype and v.dtype.kind == "f":

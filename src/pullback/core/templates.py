@@ -6,7 +6,7 @@ node; nothing is looked up.  Everything else takes the general path (``dispatch`
 m, q           metas; ``m is q`` proves same shape, dtype, tape and kind of value
 unknown        keywords that the op does not take
 Tensor, …      the types on the fast path: ``Tensor``, ``ndarray`` and ``Large``; None while the op is observed (see
-               hooks.py), so that all calls go through ``dispatch`` or ``perform``, which call the observer
+               hooks.py), so that all calls go through ``dispatch`` or ``perform_many``, which call the observer
 kernel, run    the functions that compute the value; ``run`` may be faster than the kernel
 one, both, …   the steps: variants of the op's rules by which operands are on the tape (see op.py)
 """
@@ -120,7 +120,7 @@ def {name}(x, y):{native}
             if left.needs[0]: keep(x.x, x.value)
             v = kernel(x.value, y, out=take_buffer(m.pool))
             return place(v, m, left, x.x, capture(y, m.tape) if left.needs[1] else m)
-{large_shortcuts}    r = perform_beside(OP, x, y)
+{large_shortcuts}    r = perform_with_constant(OP, x, y)
     return dispatch(OP, (x, y), {{}}) if r is None else r
 
 def reflected(y, x):{native_reflected}
@@ -134,13 +134,13 @@ def reflected(y, x):{native_reflected}
     elif t is complex and type(y) is Tensor:
         m = y.meta
         if {complex}: return place_complex(OP, (x, y.value), m, right, y, x)
-    r = perform_beside(OP, x, y)
+    r = perform_with_constant(OP, x, y)
     return dispatch(OP, (x, y), {{}}) if r is None else r
 """
 
 MANY = """
 def {name}({signature}, {unknown}):{refuse}{own}
-    return perform(OP, {args}, {{{items}}})
+    return perform_many(OP, {args}, {{{items}}})
 """
 
 OTHER_OPERAND = """

@@ -668,26 +668,14 @@ LATER["redo_writes"] = redo_writes
 
 def define_in_place(function: Any, word: str, sign: str) -> None:
     """Define the operator ``x += y`` of tensors (for the word ``add``), which writes ``function(x, y)`` into ``x``."""
-    # Not split into smaller functions: ``x += y`` should take little more time than ``x = x + y``.
     what = f"x {sign}= value"
 
     def in_place(x: Tensor, y: Operand) -> Any:
         new = function(x, y)
         if type(x) is Tensor and type(new) is Tensor and x.x is not None:
-            m = x.meta
-            n = m.ndim
-            tape = m.tape
-            if not n:
-                if not x.via.makes_views and tape.level and (not tape.views or getattr(x, "links", None) is None):
-                    return new  # a number that is no view
-            elif new.meta is m and new.x is x and tape.level and (not tape.views or is_apart(x, tape)):
-                value, old = new.value, x.value
-                step = new.via.writing or make_writing(new.via)
-                if step is not None and (n == 1 or (m.raw and value.strides == old.strides)):
-                    new.via, new.value, new.g = step, old, True  # not None: the walk stops here
-                    x.value = value
-                    tape.has_writes = True
-                    return x
+            written = _write_small(x, new)
+            if written is not None:
+                return written
         if new is NotImplemented or not (x.shape or base_links(x.read())):
             return new  # a tensor without axes is a number, as NumPy's scalars are
         write(x, lambda old: fit_result(x, new, what), what)
@@ -695,6 +683,30 @@ def define_in_place(function: Any, word: str, sign: str) -> None:
 
     in_place.__name__ = f"__i{word}__"
     setattr(Tensor, in_place.__name__, in_place)
+
+
+def _write_small(x: Tensor, new: Tensor) -> Any:
+    """Return what ``x += y`` makes of a small node ``x`` without views, by the node ``new`` of ``x + y``.
+
+    That is ``x`` with its new value, and ``new`` becomes a write; or ``new``, if ``x`` is a number.  None if ``write``
+    must do it.
+    """
+    m = x.meta
+    tape = m.tape
+    if not tape.level:
+        return None
+    if not m.ndim:
+        has_links = tape.views and getattr(x, "links", None) is not None
+        return None if has_links or x.via.makes_views else new
+    if new.meta is not m or new.x is not x or (tape.views and not is_apart(x, tape)):
+        return None
+    step, value, old = new.via.writing or make_writing(new.via), new.value, x.value
+    if step is None or (m.ndim > 1 and not (m.raw and value.strides == old.strides)):
+        return None
+    new.via, new.value, new.g = step, old, True  # not None: the walk stops here
+    x.value = value
+    tape.has_writes = True
+    return x
 
 
 def is_apart(x: Tensor, tape: Tape) -> bool:

@@ -55,7 +55,7 @@ def quick_sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     >>> quick_sum(np.array([[1.0, 2.0], [3.0, 4.0]]), 1)
     array([3., 7.])
     """
-    # Not split, as its purpose is to save calls: 8 × 8 elements take 0.8 µs, with np.sum 2.3.
+    # Not split: with matrices in a function of their own, 8 × 8 elements take 1.05 times as long (0.9 µs; np.sum 2.3).
     ndim, dtype = x.ndim, x.dtype
     if ndim == 1:
         n, char = x.size, dtype.char
