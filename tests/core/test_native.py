@@ -290,9 +290,9 @@ def test_fused_runs_leave_warnings_to_numpy(
         assert list_warnings(ODD[name]) == []
 
 
-@pytest.mark.parametrize("ufunc", sorted(eager_programs.ARITHMETIC, key=str))
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.square, np.negative, np.exp], ids=str)
 @pytest.mark.parametrize("char", "fd")
-def test_loops_keep_floating_point_flags_of_earlier_loops(ufunc: Any, char: str) -> None:
+def test_flags_of_earlier_loops_are_reported(ufunc: Any, char: str) -> None:
     def overflow_first(x: Any) -> Any:
         return ufunc(x * x, x) if ufunc.nin == 2 else ufunc(x * x)
 

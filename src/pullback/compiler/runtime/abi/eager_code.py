@@ -59,8 +59,6 @@ declare double @llvm.fabs.f64(double)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare i32 @fetestexcept(i32)
 declare i32 @feclearexcept(i32)
-declare void @llvm.x86.sse.stmxcsr(ptr)
-declare void @llvm.x86.sse.ldmxcsr(ptr)
 """
 
 

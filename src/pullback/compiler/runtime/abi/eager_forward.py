@@ -117,28 +117,18 @@ def write_operand() -> str:
 
 
 def write_clear_flags() -> str:
-    """Return ``clear_flags()``, which clears the floating-point flags, and ``clear_vector_flags()``: those of SSE.
+    """Return ``clear_flags()``, which clears the floating-point flags.
 
-    Most often none is set, and testing is quicker than clearing.  The first is done by the C library, which knows both
-    sets of flags of x86, of SSE and of the older x87 unit: it sets some, such as overflow, in the latter.
+    Most often none is set, and testing is quicker than clearing.  Both is done by the C library, which knows both sets
+    of flags of x86, of SSE and of the older x87 unit: it sets some, such as overflow, in the latter.
     """
     w = Writer("void", "clear_flags")
-    w.require(w.compare("ne", w.call("i32", "@fetestexcept", f"i32 {FLAGS}"), 0, "i32"), "clear")
+    w.require(w.compare("ne", w.call("i32", "@fetestexcept", f"i32 {FLAGS}"), 0, "i32"), "unset")
     w.call("i32", "@feclearexcept", f"i32 {FLAGS}")
     w.ret_void()
-    w.label("clear")
+    w.label("unset")
     w.ret_void()
-    v = Writer("void", "clear_vector_flags")
-    word = v.allocate("i32")
-    v.call_void("@llvm.x86.sse.stmxcsr", f"ptr {word}")
-    state = v.load("i32", word)
-    v.require(v.compare("ne", v.let(f"and i32 {state}, {FLAGS}"), 0, "i32"), "clear")
-    v.store("i32", v.let(f"and i32 {state}, {~FLAGS}"), word)
-    v.call_void("@llvm.x86.sse.ldmxcsr", f"ptr {word}")
-    v.ret_void()
-    v.label("clear")
-    v.ret_void()
-    return w.text() + v.text()
+    return w.text()
 
 
 def write_run() -> str:
@@ -147,8 +137,7 @@ def write_run() -> str:
     ``code`` is the record of a meta whose shape the arrays have, ``memory`` has the address of each register,
     ``strides`` two strides of each.  A loop is called once if every array has one stride for all its elements, else for
     each row.  The result is the floating-point flags that are set; they are read after every loop, because some of
-    NumPy's loops clear them.  Those of arithmetic do not, and set flags of SSE only, so for them one instruction at the
-    end reads all: the C library takes 12 ns to read both sets.
+    NumPy's loops clear them.
 
     Two functions call it.  ``run`` clears the flags before.  ``run_anew`` calls ``run`` only if a flag is set
     afterwards, which is rare and may come from elsewhere; so its program must not write to what it reads.
@@ -156,7 +145,6 @@ def write_run() -> str:
     w = TensorWriter("i32", "run_loops", "ptr program", "ptr memory", "ptr strides", "ptr code")
     seen = w.allocate("i32")
     w.store("i32", 0, seen)
-    arithmetic = w.compare("ne", w.word("%program", PROGRAM["arithmetic"]), 0, "i64")
     given = w.allocate("[3 x ptr]")  # the addresses that an inner loop is called with: of inputs, then of the output
     steps, outer = w.allocate("[3 x i64]"), w.allocate("[3 x i64]")  # their strides along a row, and from row to row
     count = w.allocate("i64")
@@ -196,31 +184,18 @@ def write_run() -> str:
     w.store("i64", w.select(at_once, "i64", w.word("%code", META["count"]), columns), count)
     w.loop("rows", w.select(at_once, "i64", 1, rows))
     w.call_void(loop, f"ptr {given}", f"ptr {count}", f"ptr {steps}", f"ptr {data}")
-    w.jump_if(arithmetic, "further")
     flags = w.call("i32", "@fetestexcept", f"i32 {FLAGS}")
     w.store("i32", w.let(f"or i32 {w.load('i32', seen)}, {flags}"), seen)
-    w.jump("further")
-    w.label("further")
     for k in range(3):
         further = w.at(w.word(given, k, "ptr"), w.word(outer, k))
         w.set_word(further, given, k, "ptr")
     w.end_loop("rows")
     w.end_loop("calls")
-    w.require(arithmetic, "known")
-    state = w.allocate("i32")
-    w.call_void("@llvm.x86.sse.stmxcsr", f"ptr {state}")
-    w.ret("i32", w.let(f"and i32 {w.load('i32', state)}, {FLAGS}"))
-    w.label("known")
     w.ret("i32", w.load("i32", seen))
 
     passed = [f"ptr %{name}" for name in ("program", "memory", "strides", "code")]
     c = TensorWriter("i32", "run", *(p.replace("%", "") for p in passed), internal=False)
-    c.branch(c.compare("ne", c.word("%program", PROGRAM["arithmetic"]), 0, "i64"), "vector", "all")
-    for name, function in (("vector", "@clear_vector_flags"), ("all", "@clear_flags")):
-        c.label(name)
-        c.call_void(function)
-        c.jump("cleared")
-    c.label("cleared")
+    c.call_void("@clear_flags")
     c.ret("i32", c.call("i32", "@run_loops", *passed))
 
     n = TensorWriter("i32", "run_anew", *(p.replace("%", "") for p in passed))

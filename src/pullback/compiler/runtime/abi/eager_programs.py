@@ -30,7 +30,6 @@ UFUNC = {
 RECORDED = frozenset(UFUNCS.values())  # NumPy's own: those of other libraries may raise errors inside their loops
 # NumPy computes its scalars by other code, with other numbers
 OTHER_FOR_SCALARS = frozenset({np.power, np.remainder, np.floor_divide, np.fmod, np.divmod})
-ARITHMETIC = frozenset({np.add, np.subtract, np.multiply, np.divide, np.square, np.positive})
 
 
 def is_ufunc_known(ufunc: Any) -> bool:
@@ -147,9 +146,7 @@ def _assemble(calls: list[tuple[Any, tuple[Any, ...]]], char: str) -> Any:
         words += [*loop, ufunc.nin, where[0], where[-1], registers[i]]
     assert len(words) == len(CALL) * len(calls)
     numbers = int(all(ufunc not in OTHER_FOR_SCALARS for ufunc, _ in calls))
-    changes_sign = bool(calls) and calls[0][0] is np.negative  # whose loop sets no flags but clears them: only at first
-    arithmetic = int(all(ufunc in ARITHMETIC for ufunc, _ in calls[changes_sign:]))
-    head = len(calls), numbers, reads, arithmetic  # in the order of PROGRAM
+    head = len(calls), numbers, reads  # in the order of PROGRAM
     program = (ctypes.c_int64 * (len(head) + len(words)))(*head, *words)
     program.constants = constants  # type: ignore[attr-defined]
     return program

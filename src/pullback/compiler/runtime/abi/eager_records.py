@@ -88,8 +88,7 @@ PROGRAM = {
     "length": 0,  # number of calls
     "numbers": 1,  # whether NumPy computes its scalars by the same loops
     "reads": 2,  # bit i is set if input register i is read
-    "arithmetic": 3,  # whether its loops do nothing but arithmetic, so that they set flags of SSE and clear none
-    "calls": 4,  # the first call; the others follow
+    "calls": 3,  # the first call; the others follow
 }
 CALL = {
     "loop": 0,  # address of NumPy's inner loop
