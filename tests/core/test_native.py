@@ -300,9 +300,9 @@ def test_flags_of_earlier_loops_are_reported(ufunc: Any, char: str) -> None:
     values = np.full((eager_records.REGISTERS, 40), np.finfo(char).max, char)
     memory = np.array([v.ctypes.data for v in values])
     strides = np.tile([values.itemsize, 0], eager_records.REGISTERS)
-    code = np.array([eager_records.ARRAY, 0, values.itemsize, 40, 0, 0, 1, 0, 1, 40])
-    run = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)(native.machine.addresses["run"])
-    flags = run(ctypes.addressof(program), memory.ctypes.data, strides.ctypes.data, code.ctypes.data)
+    fields = np.array([eager_records.ARRAY, 0, values.itemsize, 40, 0, 0, 1, 0, 1, 40])
+    run = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)(native.machine.addresses["run_program"])
+    flags = run(ctypes.addressof(program), memory.ctypes.data, strides.ctypes.data, fields.ctypes.data)
     assert flags & eager_ops.FLAG_OF["over"]
 
 

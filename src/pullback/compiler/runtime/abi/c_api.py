@@ -59,6 +59,15 @@ def declare_functions(names: Iterable[str]) -> str:
     return "".join(f"declare {SIGNATURES[name][0]} @{name}({SIGNATURES[name][1]})\n" for name in names)
 
 
+def declare_globals(names: Iterable[str]) -> str:
+    """Return the declarations of objects and variables of which only the address is used, as LLVM text.
+
+    >>> declare_globals(["none"])
+    '@none = external global i8\\n'
+    """
+    return "".join(f"@{name} = external global i8\n" for name in names)
+
+
 def find_functions(names: Iterable[str]) -> dict[str, int]:
     """Return the addresses of functions by name."""
     return {

@@ -68,6 +68,10 @@ class Writer:
         """Return the result of a function's call; arguments are written with their types."""
         return self.let(f"call {kind} {function}({', '.join(arguments)})")
 
+    def call_pointers(self, kind: str, function: str, *arguments: str) -> str:
+        """Return the result of a function's call; all its arguments are pointers."""
+        return self.call(kind, function, *(f"ptr {a}" for a in arguments))
+
     def call_void(self, function: str, *arguments: str) -> None:
         """Call a function without a result."""
         self.do(f"call void {function}({', '.join(arguments)})")

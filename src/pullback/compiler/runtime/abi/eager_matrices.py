@@ -21,91 +21,99 @@ from pullback.compiler.runtime.abi.eager_writer import TensorWriter
 from pullback.compiler.runtime.abi.layout import ALIGNED, C_CONTIGUOUS, F_CONTIGUOUS, OFFSETS
 
 ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112  # what CBLAS calls orders and transposition
-KINDS = (("float", "0x3FF0000000000000"), ("double", "0x3FF0000000000000"))  # of elements, with their 1
+TYPES = ("float", "double")  # of elements, in the order of their numbers in records
+
+
+def read_matrix(w: TensorWriter, v: str, turned: str) -> tuple[str, str, str, str, str]:
+    """Write the checks of a matrix, which may be ``turned``; return what BLAS is given of it.
+
+    These are the numbers of its rows and columns after turning it, whether BLAS is to turn it, its leading dimension,
+    and the address of its elements.
+    """
+    w.require_type(v, "@ndarray", "python")
+    dtype = w.load("ptr", v, OFFSETS["ARRAY_DTYPE"])
+    same_dtype = w.compare("eq", dtype, w.meta_field("%fields", "dtype_object", "ptr"))
+    w.require(w.both(same_dtype, w.compare("eq", w.load("i32", v, OFFSETS["ARRAY_RANK"]), 2, "i32")), "python")
+    flags = w.load("i32", v, OFFSETS["ARRAY_FLAGS"])
+    w.require(w.compare("ne", w.let(f"and i32 {flags}, {ALIGNED}"), 0, "i32"), "python")
+    w.require(w.compare("ne", w.let(f"and i32 {flags}, {C_CONTIGUOUS | F_CONTIGUOUS}"), 0, "i32"), "python")
+    in_c_order = w.compare("ne", w.let(f"and i32 {flags}, {C_CONTIGUOUS}"), 0, "i32")
+    shape = w.load("ptr", v, OFFSETS["ARRAY_SHAPE"])
+    first, second = w.word(shape, 0), w.word(shape, 1)
+    for length in (first, second):
+        w.require(w.compare("sgt", length, 1, "i64"), "python")
+    rows, columns = w.select(turned, "i64", second, first), w.select(turned, "i64", first, second)
+    way = w.select(w.compare("ne", in_c_order, turned, "i1"), "i32", PLAIN, TRANSPOSED)
+    leading = w.select(in_c_order, "i64", second, first)
+    return rows, columns, way, leading, w.load("ptr", v, OFFSETS["ARRAY_DATA"])
 
 
 def write_multiply() -> str:
-    """Return ``multiply(a, b, turn_a, turn_b, code)``: a new array, the product of two matrices, each turned or not.
+    """Return ``multiply(a, b, turn_a, turn_b, fields)``: a new array, the product of two matrices, each turned or not.
 
     It has the shape and dtype of a meta.  The result is null if the arrays do not fit that or each other, are not in C
     or Fortran order, or have a length of 1, for which ``dot`` calls other routines; then no error is set.
     """
-    w = TensorWriter("ptr", "multiply", "ptr a", "ptr b", "i1 turn_a", "i1 turn_b", "ptr code")
-    routine = w.word(w.at("@blas", BLAS["gemm"], "i64"), w.word("%code", META["dtype"]), "ptr")
-    w.require(w.compare("ne", routine, "null"), "odd")
-    w.require(w.compare("eq", w.word("%code", META["rank"]), 2, "i64"), "odd")
-    found = []
-    for v, turned in (("%a", "%turn_a"), ("%b", "%turn_b")):
-        w.require_type(v, "@ndarray", "odd")
-        same_dtype = w.compare("eq", w.load("ptr", v, OFFSETS["ARRAY_DTYPE"]), w.word("%code", META["descr"], "ptr"))
-        w.require(w.both(same_dtype, w.compare("eq", w.load("i32", v, OFFSETS["ARRAY_RANK"]), 2, "i32")), "odd")
-        flags = w.load("i32", v, OFFSETS["ARRAY_FLAGS"])
-        w.require(w.compare("ne", w.let(f"and i32 {flags}, {ALIGNED}"), 0, "i32"), "odd")
-        w.require(w.compare("ne", w.let(f"and i32 {flags}, {C_CONTIGUOUS | F_CONTIGUOUS}"), 0, "i32"), "odd")
-        in_c_order = w.compare("ne", w.let(f"and i32 {flags}, {C_CONTIGUOUS}"), 0, "i32")
-        shape = w.load("ptr", v, OFFSETS["ARRAY_SHAPE"])
-        first, second = w.word(shape, 0), w.word(shape, 1)
-        for length in (first, second):
-            w.require(w.compare("sgt", length, 1, "i64"), "odd")
-        rows, columns = w.select(turned, "i64", second, first), w.select(turned, "i64", first, second)
-        way = w.select(w.compare("ne", in_c_order, turned, "i1"), "i32", PLAIN, TRANSPOSED)
-        leading = w.select(in_c_order, "i64", second, first)
-        found.append((rows, columns, way, leading, w.load("ptr", v, OFFSETS["ARRAY_DATA"])))
+    w = TensorWriter("ptr", "multiply", "ptr a", "ptr b", "i1 turn_a", "i1 turn_b", "ptr fields")
+    routine = w.word(w.at("@blas", BLAS["gemm"], "i64"), w.meta_field("%fields", "dtype"), "ptr")
+    w.require(w.compare("ne", routine, "null"), "python")
+    w.require(w.compare("eq", w.meta_field("%fields", "rank"), 2, "i64"), "python")
+    found = [read_matrix(w, v, turned) for v, turned in (("%a", "%turn_a"), ("%b", "%turn_b"))]
     (m, k, way_a, leading_a, a), (also_k, n, way_b, leading_b, b) = found
-    shape = w.at("%code", META["shape"], "i64")
+    shape = w.at("%fields", META["shape"], "i64")
     for length, wanted in ((k, also_k), (m, w.word(shape, 0)), (n, w.word(shape, 1))):
-        w.require(w.compare("eq", length, wanted, "i64"), "odd")
-    w.require(w.compare("ne", a, b), "odd")  # a matrix with itself: another routine
-    made = w.call("ptr", "@fresh", "ptr %code")
-    w.require(w.compare("ne", made, "null"), "odd")
+        w.require(w.compare("eq", length, wanted, "i64"), "python")
+    w.require(w.compare("ne", a, b), "python")  # a matrix with itself: another routine
+    made = w.call("ptr", "@new_array", "ptr %fields")
+    w.require(w.compare("ne", made, "null"), "python")
     z = w.load("ptr", made, OFFSETS["ARRAY_DATA"])
-    is_single = w.compare("eq", w.word("%code", META["dtype"]), 0, "i64")
-    w.branch(is_single, *(kind for kind, _ in KINDS))
-    for kind, one in KINDS:
+    is_single = w.compare("eq", w.meta_field("%fields", "dtype"), 0, "i64")
+    w.branch(is_single, *TYPES)
+    for kind in TYPES:
         w.label(kind)
         w.call_void(
             routine, f"i32 {ROW_MAJOR}", f"i32 {way_a}", f"i32 {way_b}", f"i64 {m}", f"i64 {n}", f"i64 {k}",
-            f"{kind} {one}", f"ptr {a}", f"i64 {leading_a}", f"ptr {b}", f"i64 {leading_b}", f"{kind} 0.0",
+            f"{kind} 1.0", f"ptr {a}", f"i64 {leading_a}", f"ptr {b}", f"i64 {leading_b}", f"{kind} 0.0",
             f"ptr {z}", f"i64 {n}",
         )  # fmt: skip
         w.ret("ptr", made)
-    w.label("odd")
+    w.label("python")
     w.ret("ptr", "null")
     return w.text()
 
 
 def write_sum_rows() -> str:
-    """Return ``sum_rows(at, code, row_code)``: a new array, the sum of the rows of a matrix in C order at an address.
+    """Return ``sum_rows(at, fields, row_fields)``: a new array, the sum of the rows of a matrix in C order in memory.
 
-    ``code`` is that of the matrix's meta, ``row_code`` of the sum's.  It is null if these do not fit; then no error is
-    set.
+    ``fields`` are those of the matrix's meta, ``row_fields`` of the sum's.  It is null if these do not fit; then no
+    error is set.
     """
-    w = TensorWriter("ptr", "sum_rows", "ptr at", "ptr code", "ptr row_code")
-    routine = w.word(w.at("@blas", BLAS["gemv"], "i64"), w.word("%code", META["dtype"]), "ptr")
-    w.require(w.compare("ne", routine, "null"), "odd")
-    rows, columns = w.word("%code", META["rows"]), w.word("%code", META["columns"])
+    w = TensorWriter("ptr", "sum_rows", "ptr at", "ptr fields", "ptr row_fields")
+    routine = w.word(w.at("@blas", BLAS["gemv"], "i64"), w.meta_field("%fields", "dtype"), "ptr")
+    w.require(w.compare("ne", routine, "null"), "python")
+    rows, columns = w.meta_field("%fields", "rows"), w.meta_field("%fields", "columns")
     for relation, length, limit in (("sgt", rows, 1), ("sgt", columns, 1), ("sle", rows, MAX_SUMMED_ROWS)):
-        w.require(w.compare(relation, length, limit, "i64"), "odd")
+        w.require(w.compare(relation, length, limit, "i64"), "python")
     pairs = (
-        (w.word("%code", META["rank"]), 2), (w.word("%row_code", META["rank"]), 1),
-        (w.word("%row_code", META["count"]), columns), (w.word("%row_code", META["kind"]), ARRAY),
-        (w.word("%row_code", META["dtype"]), w.word("%code", META["dtype"])),
+        (w.meta_field("%fields", "rank"), 2), (w.meta_field("%row_fields", "rank"), 1),
+        (w.meta_field("%row_fields", "size"), columns), (w.meta_field("%row_fields", "kind"), ARRAY),
+        (w.meta_field("%row_fields", "dtype"), w.meta_field("%fields", "dtype")),
     )  # fmt: skip
     for found, wanted in pairs:
-        w.require(w.compare("eq", found, wanted, "i64"), "odd")
-    made = w.call("ptr", "@fresh", "ptr %row_code")
-    w.require(w.compare("ne", made, "null"), "odd")
+        w.require(w.compare("eq", found, wanted, "i64"), "python")
+    made = w.call("ptr", "@new_array", "ptr %row_fields")
+    w.require(w.compare("ne", made, "null"), "python")
     z = w.load("ptr", made, OFFSETS["ARRAY_DATA"])
-    ones = w.word(w.at("@blas", BLAS["ones"], "i64"), w.word("%code", META["dtype"]), "ptr")
-    w.branch(w.compare("eq", w.word("%code", META["dtype"]), 0, "i64"), *(kind for kind, _ in KINDS))
-    for kind, one in KINDS:
+    ones = w.word(w.at("@blas", BLAS["ones"], "i64"), w.meta_field("%fields", "dtype"), "ptr")
+    w.branch(w.compare("eq", w.meta_field("%fields", "dtype"), 0, "i64"), *TYPES)
+    for kind in TYPES:
         w.label(kind)
         w.call_void(
-            routine, f"i32 {ROW_MAJOR}", f"i32 {TRANSPOSED}", f"i64 {rows}", f"i64 {columns}", f"{kind} {one}",
+            routine, f"i32 {ROW_MAJOR}", f"i32 {TRANSPOSED}", f"i64 {rows}", f"i64 {columns}", f"{kind} 1.0",
             "ptr %at", f"i64 {columns}", f"ptr {ones}", "i64 1", f"{kind} 0.0", f"ptr {z}", "i64 1",
         )  # fmt: skip
         w.ret("ptr", made)
-    w.label("odd")
+    w.label("python")
     w.ret("ptr", "null")
     return w.text()
 
@@ -145,49 +153,51 @@ class ProductWriter(TensorWriter):
 
     def write(self) -> str:
         """Return the text of the function."""
-        self.plan = self.at(self.load("ptr", "%self", OFFSETS["TUPLE_ITEMS"]), OFFSETS["BYTES_DATA"])
+        self.op = self.at(self.load("ptr", "%self", OFFSETS["TUPLE_ITEMS"]), OFFSETS["BYTES_DATA"])
         self.x, self.y = self.load("ptr", "%args"), self.load("ptr", "%args", 8)
         self.require_type(self.x, "@tensor_type", "right")
         self.require_type(self.y, "@tensor_type", "left")
         self._read(self.x)
         _, other = self._read(self.y)
-        m, code = self._read(self.x)  # again: to prepare a record runs Python, and may run other threads
+        m, fields = self._read(self.x)  # again: to prepare a record runs Python, and may run other threads
         for name in ("dtype", "nodes"):
-            self.require(self.compare("eq", self.word(code, META[name]), self.word(other, META[name]), "i64"), "odd")
+            self.require(
+                self.compare("eq", self.meta_field(fields, name), self.meta_field(other, name), "i64"), "python"
+            )
         self._compute(m, "step", self.x, self.y, self.slot(self.x, "value"), self.slot(self.y, "value"))
 
         self.label("left")
-        self.require_type(self.y, "@ndarray", "odd")
+        self.require_type(self.y, "@ndarray", "python")
         m, _ = self._read(self.x)
         copy = self._copy(self.y)
         self._compute(m, "left", self.x, copy, self.slot(self.x, "value"), copy, copy)
 
         self.label("right")
-        self.require_type(self.x, "@ndarray", "odd")
-        self.require_type(self.y, "@tensor_type", "odd")
+        self.require_type(self.x, "@ndarray", "python")
+        self.require_type(self.y, "@tensor_type", "python")
         m, _ = self._read(self.y)
         copy = self._copy(self.x)
         self._compute(m, "right", self.y, copy, copy, self.slot(self.y, "value"), copy)
 
         self.label("failed")
         self.ret("ptr", "null")
-        self.label("odd")
+        self.label("python")
         self.ret_none()
         return self.text()
 
     def _read(self, x: str) -> tuple[str, str]:
         """Return the meta of a tensor and its record's data."""
         m = self.slot(x, "meta")
-        return m, self.find_array_record(m, "failed", "odd")[1]
+        return m, self.find_array_record(m, "failed", "python")[1]
 
     def _copy(self, v: str) -> str:
         """Return a copy of the caller's array, which may change later; Python treats those that it does not copy."""
-        self.require(self.compare("eq", self.load("i32", v, OFFSETS["ARRAY_RANK"]), 2, "i32"), "odd")
+        self.require(self.compare("eq", self.load("i32", v, OFFSETS["ARRAY_RANK"]), 2, "i32"), "python")
         shape = self.load("ptr", v, OFFSETS["ARRAY_SHAPE"])
         count = self.let(f"mul i64 {self.word(shape, 0)}, {self.word(shape, 1)}")
-        self.require(self.compare("sle", count, SCRATCH // 8, "i64"), "odd")
+        self.require(self.compare("sle", count, SCRATCH // 8, "i64"), "python")
         flags = self.load("i32", v, OFFSETS["ARRAY_FLAGS"])
-        self.require(self.compare("ne", self.let(f"and i32 {flags}, {C_CONTIGUOUS}"), 0, "i32"), "odd")
+        self.require(self.compare("ne", self.let(f"and i32 {flags}, {C_CONTIGUOUS}"), 0, "i32"), "python")
         copy = self.call("ptr", "@PyArray_NewCopy", f"ptr {v}", "i32 0")
         self.require(self.compare("ne", copy, "null"), "failed")
         return copy
@@ -205,17 +215,17 @@ class ProductWriter(TensorWriter):
         lengths = f"i64 {self.load('i64', rows)}", f"i64 {self.load('i64', columns)}"
         q = self.call("ptr", "@find_meta", f"ptr {m}", *lengths)
         self.require(self.compare("ne", q, "null"), f"{name}unfit")
-        record, code = self.find_array_record(q, f"{name}unfit", f"{name}unfit")
-        v = self.call("ptr", "@multiply", f"ptr {vx}", f"ptr {vy}", "i1 0", "i1 0", f"ptr {code}")
+        record, fields = self.find_array_record(q, f"{name}unfit", f"{name}unfit")
+        v = self.call("ptr", "@multiply", f"ptr {vx}", f"ptr {vy}", "i1 0", "i1 0", f"ptr {fields}")
         self.require(self.compare("ne", v, "null"), f"{name}unfit")
-        placed = [f"ptr {p}" for p in (v, q, record, self.word(self.plan, OP[step], "ptr"), x, y)]
-        made = self.call("ptr", "@node", *placed)
+        placed = [f"ptr {p}" for p in (v, q, record, self.word(self.op, OP[step], "ptr"), x, y)]
+        made = self.call("ptr", "@new_node", *placed)
         self._release(m, held)
         self.ret("ptr", made)
         self.label(f"{name}unfit")
         self._release(m, held)
         error = self.call("ptr", "@PyErr_Occurred")
-        self.branch(self.compare("eq", error, "null"), "odd", "failed")
+        self.branch(self.compare("eq", error, "null"), "python", "failed")
 
     def _release(self, m: str, held: str | None) -> None:
         self.decref(m)
@@ -224,33 +234,33 @@ class ProductWriter(TensorWriter):
 
 
 def write_pull_product() -> str:
-    """Return ``pull_product(r, step)``, which gives the operands of a node ``x @ y`` their cotangents.
+    """Return ``pull_product(r, step_fields)``, which gives the operands of a node ``x @ y`` their cotangents.
 
-    ``step`` is the data of the record of its step.  As ``pull``, it gives 1 if that is done, 0 if Python must do it, -1
-    for an error.  Nothing is changed until both cotangents are computed.
+    ``step_fields`` are those of the record of its step.  As ``pull``, it gives 1 if that is done, 0 if Python must do
+    it, -1 for an error.  Nothing is changed until both cotangents are computed.
     """
-    w = TensorWriter("i32", "pull_product", "ptr r", "ptr step")
+    w = TensorWriter("i32", "pull_product", "ptr r", "ptr step_fields")
     x, y, g = w.slot("%r", "x"), w.slot("%r", "y"), w.slot("%r", "g")
-    inputs = w.word("%step", STEP["product"])
-    w.require_type(x, "@tensor_type", "odd")
-    codes, cotangents = [w.allocate("ptr") for _ in range(2)], [w.allocate("ptr") for _ in range(2)]
+    inputs = w.word("%step_fields", STEP["product"])
+    w.require_type(x, "@tensor_type", "python")
+    all_fields, cotangents = [w.allocate("ptr") for _ in range(2)], [w.allocate("ptr") for _ in range(2)]
     for place in cotangents:
         w.store("ptr", "null", place)
 
     def read(t: str, number: int) -> None:
-        _, code = w.find_array_record(w.slot(t, "meta"), "failed", "odd")
-        w.store("ptr", code, codes[number])
+        _, fields = w.find_array_record(w.slot(t, "meta"), "failed", "python")
+        w.store("ptr", fields, all_fields[number])
 
     def multiply(a: str, b: str, turns: tuple[int, int], number: int, otherwise: str) -> None:
         turned = [f"i1 {t}" for t in turns]
-        d = w.call("ptr", "@multiply", f"ptr {a}", f"ptr {b}", *turned, f"ptr {w.load('ptr', codes[number])}")
+        d = w.call("ptr", "@multiply", f"ptr {a}", f"ptr {b}", *turned, f"ptr {w.load('ptr', all_fields[number])}")
         w.store("ptr", d, cotangents[number])
         w.require(w.compare("ne", d, "null"), otherwise)
 
     read(x, 0)
     w.jump_if(w.compare("eq", inputs, LEFT, "i64"), "left")
     w.jump_if(w.compare("eq", inputs, RIGHT, "i64"), "right")
-    w.require_type(y, "@tensor_type", "odd")
+    w.require_type(y, "@tensor_type", "python")
     read(y, 1)
     read(x, 0)  # again: to prepare a record runs Python
     multiply(g, w.slot(y, "value"), (0, 1), 0, "unfit")
@@ -267,8 +277,8 @@ def write_pull_product() -> str:
     for number, node in enumerate((x, y)):
         d = w.load("ptr", cotangents[number])
         w.jump_if(w.compare("eq", d, "null"), "done")
-        code = w.load("ptr", codes[number])
-        fine = w.call("i1", "@add_array", f"ptr {node}", f"ptr {d}", f"ptr {code}")
+        fields = w.load("ptr", all_fields[number])
+        fine = w.call("i1", "@add_array", f"ptr {node}", f"ptr {d}", f"ptr {fields}")
         w.store("ptr", "null", cotangents[number])
         w.decref(d)
         w.require(fine, "lost")
@@ -284,13 +294,13 @@ def write_pull_product() -> str:
         w.jump(f"dropped{number}")
         w.label(f"dropped{number}")
     error = w.call("ptr", "@PyErr_Occurred")
-    w.branch(w.compare("eq", error, "null"), "odd", "failed")
+    w.branch(w.compare("eq", error, "null"), "python", "failed")
     w.label("lost")
     d = w.load("ptr", cotangents[1])
     w.jump_if(w.compare("eq", d, "null"), "failed")
     w.decref(d)
     w.jump("failed")
-    w.label("odd")
+    w.label("python")
     w.ret("i32", 0)
     w.label("failed")
     w.ret("i32", -1)

@@ -22,7 +22,7 @@ import numpy as np
 
 from pullback.compiler.runtime.abi.c_api import FASTCALL, ONE_ARGUMENT, find_functions, make_builtin
 from pullback.compiler.runtime.abi.eager_blocks import MOST_NODES, Run, find_run
-from pullback.compiler.runtime.abi.eager_code import CALLED, EXPORTS, write_code
+from pullback.compiler.runtime.abi.eager_code import CALLBACKS, CALLED, EXPORTS, TYPES, write_code
 from pullback.compiler.runtime.abi.eager_fused import FusedRuns
 from pullback.compiler.runtime.abi.eager_programs import is_ufunc_known, trace_program
 from pullback.compiler.runtime.abi.eager_records import (
@@ -147,23 +147,22 @@ class Machine:
         scratch = np.empty(BUFFERS * SCRATCH + 64, np.uint8)
         sums = [trace_program(np.add, range(2), char) for char in "fd"]
         programs = (ctypes.c_int64 * 2)(*map(ctypes.addressof, sums))
-        callbacks = warn_of_sum, walk_node, self.prepare, fit, walk_node_again
-        called = (ctypes.c_int64 * 5)(*map(id, callbacks))
+        callbacks = warn_of_sum, walk_node, self.prepare, fit, walk_node_again  # in the order of CALLBACKS
+        called = (ctypes.c_int64 * len(callbacks))(*map(id, callbacks))
+        types = np.ndarray, Tensor, Meta, bytes, float, int, slice, tuple  # in the order of TYPES
         self.sums, self.copies = sums, [trace_program(np.positive, range(1), char) for char in "fd"]
         self.buffers: list[Any] = []  # memory of earlier calls of ``pull_large``, to be used again
         self.fused = FusedRuns()
         self.kept += [scratch, programs, callbacks, called]
-        at = ctypes.addressof(called)
         self.imports = {
             **find_functions(CALLED),
-            "ndarray": id(np.ndarray), "tensor_type": id(Tensor), "meta_type": id(Meta), "bytes_type": id(bytes),
-            "float_type": id(float), "int_type": id(int), "none": id(None),
-            "slice_type": id(slice), "tuple_type": id(tuple),
-            "blas": self._make_blas_table(), "scratch": -(-scratch.ctypes.data // 64) * 64,
+            **{name: id(kind) for name, kind in zip(TYPES, types, strict=True)},
+            **{name: ctypes.addressof(called) + 8 * i for i, name in enumerate(CALLBACKS)},
+            "none": id(None),
+            "blas": self._make_blas_table(),
+            "scratch": -(-scratch.ctypes.data // 64) * 64,
             "sums": ctypes.addressof(programs),
-            "warn_of_sum": at, "walk_node": at + 8, "prepare": at + 16, "fit": at + 24,
-            "walk_node_again": at + 32,
-        }  # fmt: skip
+        }
 
     def _make_blas_table(self) -> int:
         """Return the address of the table of routines of BLAS (``BLAS``)."""
@@ -261,7 +260,7 @@ class Machine:
         if any(program is None for program in programs):
             return
         at = [ctypes.addressof(program) for program in programs]
-        numbers = int(all(program[PROGRAM["numbers"]] for program in programs))
+        numbers = int(all(program[PROGRAM["fits_scalars"]] for program in programs))
         words = (int(step.has_two_operands), *at, *[0] * (4 - len(at)), numbers, fitted, BY_PROGRAMS, 0, 0)
         step.step_record = struct.pack(f"<{_count_words(STEP)}q", *words)  # in the order of STEP
         if not fitted:  # for ``read_rules``: addresses for each dtype, which inputs the two programs read, the rules
@@ -286,11 +285,11 @@ class Machine:
         unread = [np.zeros(ELEMENTS, char)] * (OUT - count)
         memory = (ctypes.c_void_p * REGISTERS)(*(v.ctypes.data for v in (*given, *unread, *results)))
         strides = (ctypes.c_int64 * (2 * REGISTERS))(*[given[0].itemsize, 0] * REGISTERS)
-        code = (ctypes.c_int64 * 10)(ARRAY, 0, given[0].itemsize, ELEMENTS, 0, 0, 1, 0, 1, ELEMENTS)
+        fields = (ctypes.c_int64 * 10)(ARRAY, 0, given[0].itemsize, ELEMENTS, 0, 0, 1, 0, 1, ELEMENTS)  # of META
         with np.errstate(all="ignore"):
             wanted = formula(*given)
-            ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)(self.addresses["run"])(
-                ctypes.addressof(program), ctypes.addressof(memory), ctypes.addressof(strides), ctypes.addressof(code)
+            ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)(self.addresses["run_program"])(
+                ctypes.addressof(program), ctypes.addressof(memory), ctypes.addressof(strides), ctypes.addressof(fields)
             )
         return type(wanted) is np.ndarray and wanted.tobytes() == results[0].tobytes()
 
@@ -314,7 +313,7 @@ class Machine:
         words = dict.fromkeys(range(_count_words(OP)), 0)
         words |= {1 + i: ctypes.addressof(program) for i, program in enumerate(programs)}
         words |= {OP["function"]: id(op.function), OP["has_shortcuts"]: int(bool(op.shortcuts))}
-        words[OP["most"]] = getattr(op.run, "largest", MOST_ELEMENTS)
+        words[OP["max_size"]] = getattr(op.run, "largest", MOST_ELEMENTS)
         steps = {"step": op.one} if count == 1 else {"step": op.both, "left": op.left, "right": op.right}
         if count == 2:
             steps |= {"fit_x": op.fit_x, "fit_y": op.fit_y}

@@ -17,12 +17,12 @@ ARRAY, SCALAR, NESTED = range(3)  # what the values of its tensors are; nested: 
 META = {
     "kind": 0,  # ARRAY, SCALAR or NESTED
     "dtype": 1,  # 0 for float32, 1 for float64
-    "item": 2,  # bytes of an element
-    "count": 3,  # number of elements
+    "itemsize": 2,  # bytes of an element
+    "size": 3,  # number of elements
     "nodes": 4,  # address of the list that new nodes are appended to, 0 where nothing is recorded
-    "descr": 5,  # address of the dtype object
+    "dtype_object": 5,  # address of the dtype object
     "rank": 6,
-    "number": 7,  # address of the type of NumPy's scalars of this dtype
+    "scalar_type": 7,  # address of the type of NumPy's scalars of this dtype
     "rows": 8,  # an array is computed as a matrix: the product of all lengths but the last
     "columns": 9,  # the last length
     "shape": 10,  # the first of ``rank`` lengths
@@ -39,14 +39,14 @@ OP = {
     "fit_x": 8,  # the step where both inputs are on the tape and the first was broadcast
     "fit_y": 9,  # the same where the second was
     "keeps_y": 10,  # whether the rules of ``left`` read the second input
-    "most": 11,  # elements of the largest array that the program of an op of one input computes
+    "max_size": 11,  # elements of the largest array that the program of an op of one input computes
 }
 # Of a step, written by ``Machine.describe_step`` into ``Step.step_record``.
 STEP = {
-    "two": 0,  # whether both operands have a rule
+    "has_second_rule": 0,  # whether both operands have a rule
     "single": 1,  # addresses of the programs of the first operand's rule: for float32, then for float64
     "second_single": 3,  # the same for the second operand's
-    "numbers": 5,  # whether the programs also give what NumPy's scalars would
+    "fits_scalars": 5,  # whether the programs also give what NumPy's scalars would
     "fitted": 6,  # which operand (1 or 2) was broadcast, so that its cotangent is summed by ``fit``; 0 for none
     "kind": 7,  # by what the cotangents are computed: BY_PROGRAMS, BY_PICKING, BY_PRODUCTS or BY_SPREADING
     "product": 8,  # which operands of a product of matrices have one: BOTH, LEFT or RIGHT
@@ -86,7 +86,7 @@ PART = {
 # A program, written by ``eager_programs``.
 PROGRAM = {
     "length": 0,  # number of calls
-    "numbers": 1,  # whether NumPy computes its scalars by the same loops
+    "fits_scalars": 1,  # whether NumPy computes its scalars by the same loops
     "reads": 2,  # bit i is set if input register i is read
     "calls": 3,  # the first call; the others follow
 }

@@ -1,4 +1,12 @@
-"""The writer of LLVM text for functions that work on tensors, metas and steps."""
+"""The writer of LLVM text for functions that work on tensors, metas and steps.
+
+Names that the written functions have in common:
+
+m, record, fields   a meta, its record (a bytes object), and the address of the record's words (``META``)
+r, x, y, g          a node, its operands, and its cotangent
+``python``          the label at which a function returns without having changed anything, for Python to do its work
+``failed``          the label at which a function returns after an error, which is set
+"""
 
 from __future__ import annotations
 
@@ -30,24 +38,37 @@ class TensorWriter(ObjectWriter):
         self.store("ptr", x, r, self.slots[name])
         self.decref(before)
 
-    def find_record(self, m: str, failed: str, odd: str) -> tuple[str, str]:
-        """Return the record of a meta and its data; jump to ``odd`` if Python must treat the meta's tensors."""
+    def meta_field(self, fields: str, name: str, kind: str = "i64") -> str:
+        """Return a field of a meta's record."""
+        return self.word(fields, META[name], kind)
+
+    def find_record(self, m: str, failed: str, otherwise: str) -> tuple[str, str]:
+        """Return the record of a meta and its words; jump to ``otherwise`` if Python must treat the meta's tensors."""
         record = self.call("ptr", "@find_record", f"ptr {m}")
         self.require(self.compare("ne", record, "null"), failed)
-        self.require_type(record, "@bytes_type", odd)
+        self.require_type(record, "@bytes_type", otherwise)
         return record, self.at(record, OFFSETS["BYTES_DATA"])
 
-    def find_array_record(self, m: str, failed: str, odd: str) -> tuple[str, str]:
-        """Return the same; jump to ``odd`` also if the values of the meta's tensors are no arrays."""
-        record, code = self.find_record(m, failed, odd)
-        self.require(self.compare("eq", self.word(code, META["kind"]), ARRAY, "i64"), odd)
-        return record, code
+    def find_array_record(self, m: str, failed: str, otherwise: str) -> tuple[str, str]:
+        """Return the same; jump to ``otherwise`` also if the values of the meta's tensors are no arrays."""
+        record, fields = self.find_record(m, failed, otherwise)
+        self.require(self.compare("eq", self.meta_field(fields, "kind"), ARRAY, "i64"), otherwise)
+        return record, fields
+
+    def find_elements(self, v: str, fields: str, strides: str, otherwise: str) -> str:
+        """Return the address of a value's elements and store its two strides; jump to a label if it does not fit."""
+        at = self.call_pointers("ptr", "@find_elements", v, fields, strides)
+        self.require(self.compare("ne", at, "null"), otherwise)
+        return at
 
     def allocate_registers(self) -> tuple[str, str]:
-        """Return the addresses of two arrays for ``run``: the address, and the two strides, of each register."""
+        """Return the addresses of two arrays for ``run_program``: the address and the two strides of each register."""
         return self.allocate(f"[{REGISTERS} x ptr]"), self.allocate(f"[{2 * REGISTERS} x i64]")
 
-    def run_program(self, program: str, memory: str, strides: str, code: str, anew: bool = False) -> str:
-        """Return the floating-point flags that the loops of a program set; ``anew``: see ``write_run``."""
-        arguments = [f"ptr {v}" for v in (program, memory, strides, code)]
-        return self.call("i32", "@run_anew" if anew else "@run", *arguments)
+    def run_program(self, program: str, memory: str, strides: str, fields: str, repeatable: bool = False) -> str:
+        """Return the floating-point flags that the loops of a program set.
+
+        ``repeatable``: the program does not write to what it reads, so that it may be run twice (``run_repeatable``).
+        """
+        function = "@run_repeatable" if repeatable else "@run_program"
+        return self.call_pointers("i32", function, program, memory, strides, fields)

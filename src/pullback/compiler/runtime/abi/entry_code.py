@@ -8,7 +8,7 @@ arguments are held until nothing reads them any more.
 
 from __future__ import annotations
 
-from pullback.compiler.runtime.abi.c_api import declare_functions
+from pullback.compiler.runtime.abi.c_api import declare_functions, declare_globals
 from pullback.compiler.runtime.abi.code_writer import ObjectWriter
 from pullback.compiler.runtime.abi.entry_records import (
     DICT,
@@ -51,12 +51,9 @@ CALLED = (  # functions of CPython's and NumPy's C API
     "Py_IncRef",
     "Py_DecRef",
 )
+GLOBALS = declare_globals(("ndarray", "list_type", "tuple_type", "dict_type"))
 DECLARED = f"""
-@ndarray = external global i8
-@list_type = external global i8
-@tuple_type = external global i8
-@dict_type = external global i8
-{declare_functions(CALLED)}declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+{GLOBALS}{declare_functions(CALLED)}declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
 EQUAL = 2  # Py_EQ
 NOTHING = """define i64 @nothing(ptr %slots, ptr %arena) {
