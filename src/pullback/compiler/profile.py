@@ -121,9 +121,9 @@ def profile_graph(
     )
     steps = [s for s in stages.scheduled if not isinstance(s.what, Node) or _has_code(s.what)]
     taken: list[int] = []
-    memory = program.prepare_pieces(values)
+    memory = program.prepare_segments(values)
     for _ in range(rounds + 1):
-        program.call_pieces(memory, lambda call: taken.append(_measure(call)))
+        program.call_segments(memory, lambda call: taken.append(_measure(call)))
     times = np.reshape(taken, (rounds + 1, len(steps)))[1:]  # the first run touches new memory
     seconds = [1e-9 * float(t) for t in np.median(times, axis=0)]
     total = sum(seconds) or 1.0

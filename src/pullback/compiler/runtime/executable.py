@@ -34,7 +34,7 @@ class SegmentCall(NamedTuple):
     gone: tuple[int, ...]  # slots that nothing uses after it
 
 
-class PieceMemory(NamedTuple):
+class SegmentMemory(NamedTuple):
     """The memory of a run of a program whose segments are called one by one, by ctypes."""
 
     guards: Guards
@@ -103,7 +103,7 @@ class Executable:
             results.append(Result(*((-1, place) if place in taken else (place, -1)), n.shape, n.dtype, python))
             taken.add(place)
         return self.make_segment_entry(
-            run, leaves, self.inputs, results, otherwise, arena=self.manifest.arena, switch=switch, check=self.check
+            run, leaves, self.inputs, results, otherwise, arena=self.manifest.arena, switch=switch, flag=self.check
         )
 
     def make_forwarder(
@@ -112,7 +112,7 @@ class Executable:
         """Return a native function that checks its arguments and passes their leaves to another function."""
         if not self.direct:
             return None
-        return make_entry(None, [], [0] * len(leaves.inputs), [], leaves, otherwise, hand=given, switch=switch)
+        return make_entry(None, [], [0] * len(leaves.inputs), [], leaves, otherwise, forward_to=given, switch=switch)
 
     def make_segment_entry(
         self,
@@ -159,8 +159,8 @@ class Executable:
 
     def _run_with_ctypes(self, *values: Any) -> list[Any]:
         """Run the program without an entry: every segment is called through ctypes."""
-        memory = self.prepare_pieces(values)
-        self.call_pieces(memory, lambda call: call())
+        memory = self.prepare_segments(values)
+        self.call_segments(memory, lambda call: call())
         arrays = memory.arrays
         if self.complete is not None and self.loaded is not None and self.loaded.rare.value:
             self._add_slow_paths(self.complete)
@@ -169,7 +169,7 @@ class Executable:
             return [z[()] for z in run_again(self.traced, values)]
         return [np.array(arrays[place])[()] for place in self.outputs]
 
-    def prepare_pieces(self, values: Sequence[Any]) -> PieceMemory:
+    def prepare_segments(self, values: Sequence[Any]) -> SegmentMemory:
         """Return memory for a run of the program by ctypes, with copies of these arguments."""
         guards = Guards()
         arrays: list[Any] = [None] * len(self.slots)
@@ -180,9 +180,9 @@ class Executable:
                 arrays[i] = guards.copy(self.constants[i])
             elif arrays[i] is None and not n.kind.runs_on_host:
                 arrays[i] = guards.empty(n.shape, n.dtype)
-        return PieceMemory(guards, arrays, guards.arena(self.manifest.arena, self.manifest.blocks))
+        return SegmentMemory(guards, arrays, guards.arena(self.manifest.arena, self.manifest.blocks))
 
-    def call_pieces(self, memory: PieceMemory, run: Callable[[Callable[[], object]], object]) -> None:
+    def call_segments(self, memory: SegmentMemory, run: Callable[[Callable[[], object]], object]) -> None:
         """Call the segments of the program in order; ``run`` is given the call of each."""
         guards, arrays, arena = memory
         start = -(-arena.ctypes.data // ALIGN) * ALIGN

@@ -1,9 +1,9 @@
 """The native entry of a compiled program: a built-in function, in machine code, that Python calls directly.
 
-The machine code (``entry_code``) is the same for all programs.  What it does for one of them is in that
-program's plan, a row of 64-bit words that ``make_entry`` writes: the checks of the arguments (takes), the slot of the
-program that the address of each goes to, the arrays that are made for the results, and the steps that build the
-returned tree of them.  Arguments that fail a check are passed on to another function, which Python runs.
+The machine code (``entry_code``) is the same for all programs.  What it does for one of them is in that program's plan,
+a row of 64-bit words that ``make_entry`` writes: the checks of the arguments, the slot of the program that the address
+of each goes to, the arrays that are made for the results, and the steps that build the returned tree of them.
+Arguments that fail a check are passed on to another function, which Python runs.
 
 It reads the fields of CPython's and NumPy's objects directly, so it is used only where ``layout`` finds these in their
 places.
@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple
 
@@ -26,6 +27,8 @@ from pullback.compiler.runtime.abi.entry_records import (
     ARRAY,
     DICT,
     HEAD,
+    IDENTICAL,
+    INTEGER,
     LIST,
     MAKE_DICT,
     MAKE_LIST,
@@ -33,10 +36,8 @@ from pullback.compiler.runtime.abi.entry_records import (
     MAKE_TUPLE,
     OBJECT,
     RESULT,
-    SAME,
     SCALAR,
     TUPLE,
-    WHOLE,
 )
 from pullback.compiler.runtime.abi.layout import Method, is_layout_known
 from pullback.compiler.runtime.abi.memory_pool import FUNCTIONS, STATE, install_handler
@@ -81,7 +82,7 @@ def is_entry_usable() -> bool:
 
 
 @lru_cache(1)
-def _imports() -> dict[str, int]:
+def _find_imports() -> dict[str, int]:
     """Return the addresses of the functions, types and memory that the code refers to, by name."""
     kinds = {"ndarray": np.ndarray, "list_type": list, "tuple_type": tuple, "dict_type": dict}
     return {
@@ -95,10 +96,10 @@ ALWAYS = ctypes.c_int64()  # 0: the switch of entries that are valid in every en
 
 
 @lru_cache(1)
-def _code() -> Any:
+def _load_code() -> Any:
     """Return the loaded machine code of the entry; set up the memory pool that it uses."""
-    # Hardly optimized: more takes twice as long to compile and gains nothing; less costs a tenth of a small call.
-    code = get_code(write_code(), ["entry", "nothing", *FUNCTIONS], _imports(), default_cache(), effort=1)[0]
+    # Hardly optimized: more checks twice as long to compile and gains nothing; less costs a tenth of a small call.
+    code = get_code(write_code(), ["entry", "nothing", *FUNCTIONS], _find_imports(), default_cache(), effort=1)[0]
     code.keep()
     install_handler(tuple(code.addresses[name] for name in FUNCTIONS))
     return code
@@ -107,13 +108,13 @@ def _code() -> Any:
 @lru_cache(1)
 def _get_empty_code() -> ctypes.c_int64:
     """Return a word that holds the address of a program that does nothing."""
-    return ctypes.c_int64(_code().addresses["nothing"])
+    return ctypes.c_int64(_load_code().addresses["nothing"])
 
 
 def make_entry(
     run: ctypes.c_int64 | None, slots: Sequence[int], inputs: Sequence[int], results: Sequence[Result],
     leaves: Leaves, otherwise: Callable[..., Any], *, arena: int = 0, held: Any = None, release: bool = False,
-    arena_from: int = -1, hand: Callable[..., Any] | None = None, switch: int | None = None, check: int = -1,
+    arena_from: int = -1, forward_to: Callable[..., Any] | None = None, switch: int | None = None, flag: int = -1,
 ) -> Callable[..., Any] | None:  # fmt: skip
     """Return a built-in function that runs a program for arguments like ``leaves``, and calls ``otherwise`` for others.
 
@@ -127,46 +128,53 @@ def make_entry(
     held: an object that the function keeps alive.
     release: run the program without the interpreter's lock.
     arena_from: the slot of an argument that is used as the arena, -1 for none.
-    hand: a function that is called with the leaves of the arguments; no program is run then.
+    forward_to: a function that is called with the leaves of the arguments; no program is run then.
     switch: address of a word; while it is not 0, all arguments are passed on to ``otherwise``.
-    check: the slot of a truth value; if the program sets it, or its code returns another number than 0, the arguments
+    flag: the slot of a truth value; if the program sets it, or its code returns another number than 0, the arguments
         are passed on as well.
     """
-    if not is_entry_usable() or not _can_handle(leaves, results, builds=hand is None):
+    if not is_entry_usable() or not _can_handle(leaves, results, builds=forward_to is None):
         return None
-    takes, objects, containers = _describe_arguments(leaves, inputs)
+    checks, objects, containers = _describe_arguments(leaves, inputs)
     slots = [*slots, 0]  # the last one is for results that the program does not write itself
-    made = [w for r in results for w in (r.slot, r.copied, *_kind(r))]
-    steps, more = _describe_results(leaves) if hand is None else ([], [])
-    if containers + len(slots) + 2 * len(takes) + 4 * len(results) + len(steps) > MOST_WORDS:
+    outputs = [w for r in results for w in (r.slot, r.copied, *_describe_output(r))]
+    steps, more = _describe_results(leaves) if forward_to is None else ([], [])
+    if containers + len(slots) + 2 * len(checks) + 4 * len(results) + len(steps) > MOST_WORDS:
         return None
-    code = _code()
+    code = _load_code()
     head = {
         "run": ctypes.addressof(_get_empty_code() if run is None else run),
-        "arguments": len(leaves.arguments), "takes": len(takes),
+        "arguments": len(leaves.arguments), "checks": len(checks),
         "results": len(results), "slots": len(slots), "arena": arena, "arena_from": arena_from, "release": int(release),
-        "containers": containers, "steps": len(steps) // 3, "hand": int(hand is not None),
+        "containers": containers, "steps": len(steps) // 3, "forwards": int(forward_to is not None),
         "switch": ctypes.addressof(ALWAYS) if switch is None else switch,
-        "check": len(slots) - 1 if check < 0 else check,
+        "flag": len(slots) - 1 if flag < 0 else flag,
     }  # fmt: skip
-    flat = [w for t in takes for w in t]
-    at = len(HEAD)
-    for name, part in (("takes_at", flat), ("results_at", made), ("steps_at", steps), ("slots_at", [*slots])):
-        head[name] = at
-        at += len(part)
-    words = [*(head[name] for name in HEAD), *flat, *made, *steps, *slots]
-    plan = struct.pack(f"<{len(words)}q", *words)
+    rows = {"checks": [w for check in checks for w in check], "results": outputs, "steps": steps, "slots": slots}
+    plan = _write_plan(head, rows)
     method = Method(b"program", code.addresses["entry"], FASTCALL_WITH_NAMES, None)
-    function: Callable[..., Any] = make_builtin(method, (plan, otherwise, hand, method, code, run, held, objects, more))
+    function: Callable[..., Any] = make_builtin(
+        method, (plan, otherwise, forward_to, method, code, run, held, objects, more)
+    )
     return function
+
+
+def _write_plan(head: dict[str, int], rows: Mapping[str, Sequence[int]]) -> bytes:
+    """Return a plan: its head, to which the positions of the rows are added, and the rows."""
+    at = len(HEAD)
+    for name, row in rows.items():
+        head[f"{name}_at"] = at
+        at += len(row)
+    words = [*(head[name] for name in HEAD), *chain.from_iterable(rows.values())]
+    return struct.pack(f"<{len(words)}q", *words)
 
 
 def _can_handle(leaves: Leaves, results: Sequence[Result], builds: bool) -> bool:
     """Return whether machine code can take the arguments apart and, with ``builds``, build the result."""
     numbers = all(weak is None or (weak, dtype) in NUMBERS for _, dtype, weak in leaves.inputs)
     plain = all(_is_plain(dtype) for dtype in (*(x[1] for x in leaves.inputs), *(r.dtype for r in results)))
-    takes = numbers and plain and _can_be_taken(tuple(leaves.arguments), leaves.hole)
-    return takes and (not builds or _can_be_built(leaves.result))
+    checks = numbers and plain and _can_be_checked(tuple(leaves.arguments), leaves.hole)
+    return checks and (not builds or _can_be_built(leaves.result))
 
 
 def _is_plain(dtype: Any) -> bool:
@@ -174,12 +182,12 @@ def _is_plain(dtype: Any) -> bool:
     return np.dtype(dtype).kind in "biufc" and np.dtype(dtype).itemsize <= LARGEST
 
 
-def _can_be_taken(x: Any, hole: Any) -> bool:
+def _can_be_checked(x: Any, hole: Any) -> bool:
     """Return whether an argument's tree has only lists, tuples, dicts, holes and objects that never change."""
     if type(x) is dict and not all(type(key) in KEYS for key in x):
         return False
     if isinstance(x, tuple) or type(x) in (list, dict):
-        return all(_can_be_taken(y, hole) for y in (x.values() if type(x) is dict else x))
+        return all(_can_be_checked(y, hole) for y in (x.values() if type(x) is dict else x))
     return x is hole or type(x) in UNCHANGING
 
 
@@ -192,7 +200,7 @@ def _can_be_built(x: Any) -> bool:
     return tree.get_branches(x) is None
 
 
-def _kind(r: Result) -> tuple[int, ...]:
+def _describe_output(r: Result) -> tuple[int, ...]:
     """Return the words of a plan about a result: bytes, address of its dtype (0 for a Python number), rank, shape."""
     dtype = np.dtype(np.dtype(r.dtype).type)  # NumPy keeps these for ever
     size = dtype.itemsize
@@ -207,7 +215,7 @@ def _describe_arguments(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tup
     The words of a check are its kind, the container that the object is in, its index there, the slot (of a container:
     its own number), an object to compare with, and what else the kind needs.  Values of a dict are numbered after it.
     """
-    takes: list[tuple[int, ...]] = []
+    checks: list[tuple[int, ...]] = []
     objects: list[Any] = []
     source = iter(zip(inputs, leaves.inputs, strict=True))
     containers = 1
@@ -216,37 +224,37 @@ def _describe_arguments(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tup
         objects.append(x)
         return id(x)
 
-    def take(x: Any, container: int, index: int) -> None:
+    def describe(x: Any, container: int, index: int) -> None:
         nonlocal containers
         if x is leaves.hole:
             slot, (shape, dtype, weak) = next(source)
             if weak is not None:
-                takes.append((SCALAR if weak is float else WHOLE, container, index, slot, keep_id(weak), 0, 0, 0))
+                checks.append((SCALAR if weak is float else INTEGER, container, index, slot, keep_id(weak), 0, 0, 0))
                 return
             dtype = np.dtype(dtype)
-            alone = 0 if shape else keep_id(dtype.type)
-            takes.append((ARRAY, container, index, slot, keep_id(dtype), dtype.num, len(shape), alone, *shape))
+            scalar_type = 0 if shape else keep_id(dtype.type)
+            checks.append((ARRAY, container, index, slot, keep_id(dtype), dtype.num, len(shape), scalar_type, *shape))
             return
         if not isinstance(x, list | tuple | dict):
-            takes.append((SAME, container, index, 0, keep_id(x), 0, 0, 0))
+            checks.append((IDENTICAL, container, index, 0, keep_id(x), 0, 0, 0))
             return
         mine, containers = containers, containers + 1
         kind = LIST if type(x) is list else DICT if type(x) is dict else TUPLE
         about = (tuple(x), containers) if type(x) is dict else (type(x), 0)
-        takes.append((kind, container, index, mine, keep_id(about[0]), len(x), 0, about[1]))
+        checks.append((kind, container, index, mine, keep_id(about[0]), len(x), 0, about[1]))
         containers += len(x) if type(x) is dict else 0
         for i, y in enumerate(x.values() if type(x) is dict else x):
-            take(y, mine, i)
+            describe(y, mine, i)
 
     for i, x in enumerate(leaves.arguments):
-        take(x, 0, i)
-    return takes, objects, containers
+        describe(x, 0, i)
+    return checks, objects, containers
 
 
 def _describe_results(leaves: Leaves) -> tuple[list[int], list[Any]]:
     """Return the steps that build the result, and the objects whose addresses these have.
 
-    The words of a step are its kind, the number of a result or of the parts that a container takes off the stack, and
+    The words of a step are its kind, the number of a result or of the parts that a container checks off the stack, and
     the address of an object.
     """
     steps: list[int] = []

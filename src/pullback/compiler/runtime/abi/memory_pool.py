@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.runtime.abi.code_writer import Writer
-from pullback.compiler.runtime.abi.entry_records import MADE
+from pullback.compiler.runtime.abi.entry_records import OUTPUT
 from pullback.compiler.runtime.abi.layout import ALIGNED, C_CONTIGUOUS, OFFSETS, OWNS_DATA, WRITEABLE
 from pullback.settings import is_enabled
 
@@ -109,9 +109,9 @@ def _write_list() -> str:
     return w.text()
 
 
-def _write_take() -> str:
-    """Return ``pool_take(need)``: memory of so many bytes, from the pool or from the system; null if there is none."""
-    w = Writer("ptr", "pool_take", "i64 need")
+def _write_allocate() -> str:
+    """Return ``pool_allocate(need)``: memory of so many bytes, from the pool or the system; null if there is none."""
+    w = Writer("ptr", "pool_allocate", "i64 need")
     more = w.let(f"add i64 %need, {HEADER}")
     least = w.select(w.compare("ult", more, LEAST_PIECE, "i64"), "i64", LEAST_PIECE, more)
     shift = _find_unit(w, least)
@@ -141,9 +141,9 @@ def _write_take() -> str:
     return w.text()
 
 
-def _write_give() -> str:
-    """Return ``pool_give(data)``, which puts memory of ``pool_take`` into the pool, or frees it."""
-    w = Writer("void", "pool_give", "ptr data")
+def _write_release() -> str:
+    """Return ``pool_release(data)``, which puts memory of ``pool_allocate`` into the pool, or frees it."""
+    w = Writer("void", "pool_release", "ptr data")
     w.require(w.compare("ne", "%data", "null"), "done")
     memory = w.at("%data", -HEADER)
     size, limit = w.word(memory, 1), w.word("@pool", LIMIT)
@@ -184,28 +184,28 @@ def _write_clear() -> str:
 def _write_handler() -> str:
     """Return the functions of the memory handler: ``pool_malloc``, ``pool_calloc``, ``pool_realloc``, ``pool_free``."""
     malloc = Writer("ptr", "pool_malloc", "ptr context", "i64 size", internal=False)
-    malloc.ret("ptr", malloc.call("ptr", "@pool_take", "i64 %size"))
+    malloc.ret("ptr", malloc.call("ptr", "@pool_allocate", "i64 %size"))
 
     w = calloc = Writer("ptr", "pool_calloc", "ptr context", "i64 count", "i64 each", internal=False)
     size = w.let("mul i64 %count, %each")
-    made = w.call("ptr", "@pool_take", f"i64 {size}")
+    made = w.call("ptr", "@pool_allocate", f"i64 {size}")
     w.require(w.compare("ne", made, "null"), "done")
     w.call_void("@llvm.memset.p0.i64", f"ptr {made}", "i8 0", f"i64 {size}", "i1 false")
     w.label("done", falls=True)
     w.ret("ptr", made)
 
     w = realloc = Writer("ptr", "pool_realloc", "ptr context", "ptr data", "i64 size", internal=False)
-    made = w.call("ptr", "@pool_take", "i64 %size")
+    made = w.call("ptr", "@pool_allocate", "i64 %size")
     w.require(w.both(w.compare("ne", made, "null"), w.compare("ne", "%data", "null")), "done")
     old = w.let(f"sub i64 {w.word(w.at('%data', -HEADER), 1)}, {HEADER}")
     length = w.select(w.compare("ult", old, "%size", "i64"), "i64", old, "%size")
     w.call_void("@llvm.memcpy.p0.p0.i64", f"ptr {made}", "ptr %data", f"i64 {length}", "i1 false")
-    w.call_void("@pool_give", "ptr %data")
+    w.call_void("@pool_release", "ptr %data")
     w.label("done", falls=True)
     w.ret("ptr", made)
 
     free = Writer("void", "pool_free", "ptr context", "ptr data", "i64 size", internal=False)
-    free.call_void("@pool_give", "ptr %data")
+    free.call_void("@pool_release", "ptr %data")
     free.ret_void()
     return "".join(function.text() for function in (malloc, calloc, realloc, free))
 
@@ -216,14 +216,14 @@ def _write_array() -> str:
     An array that is large enough has memory of the pool and the pool's handler.
     """
     w = Writer("ptr", "pooled_array", "ptr about")
-    nbytes, dtype = w.word("%about", MADE["bytes"]), w.word("%about", MADE["dtype"], "ptr")
-    rank, lengths = w.word("%about", MADE["rank"]), w.at("%about", MADE["shape"], "i64")
+    nbytes, dtype = w.word("%about", OUTPUT["bytes"]), w.word("%about", OUTPUT["dtype"], "ptr")
+    rank, lengths = w.word("%about", OUTPUT["rank"]), w.at("%about", OUTPUT["shape"], "i64")
     memory, flags = w.allocate("ptr"), w.allocate("i32")
     w.store("ptr", "null", memory)
     w.store("i32", 0, flags)
     is_pooled = w.compare("sge", nbytes, w.word("@pool", LEAST), "i64")
     w.require(is_pooled, "make")
-    taken = w.call("ptr", "@pool_take", f"i64 {nbytes}")
+    taken = w.call("ptr", "@pool_allocate", f"i64 {nbytes}")
     w.require(w.compare("ne", taken, "null"), "none")
     w.store("ptr", taken, memory)
     w.store("i32", C_CONTIGUOUS | ALIGNED | WRITEABLE, flags)
@@ -245,7 +245,7 @@ def _write_array() -> str:
     w.call("i32", "@PyTraceMalloc_Track", f"i32 {TRACKED}", f"i64 {address}", f"i64 {nbytes}")
     w.jump("done")
     w.label("failed")
-    w.call_void("@pool_give", f"ptr {data}")
+    w.call_void("@pool_release", f"ptr {data}")
     w.label("done", falls=True)
     w.ret("ptr", array)
     w.label("none")
@@ -254,4 +254,4 @@ def _write_array() -> str:
     return w.text()
 
 
-WRITERS = (_write_list, _write_take, _write_give, _write_clear, _write_handler, _write_array)
+WRITERS = (_write_list, _write_allocate, _write_release, _write_clear, _write_handler, _write_array)
