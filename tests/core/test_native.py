@@ -498,7 +498,7 @@ def test_nodes_of_tapes_count_until_machine_code_is_started(monkeypatch: pytest.
     [
         (eager_programs.UFUNC, "name", 64, "the inner loops of a ufunc"),
         (eager_ops, "_find_offset", lambda kind, name: 0, "the slot"),
-        (eager_ops.Machine, "counts_alike", lambda self: False, "as many references"),
+        (eager_ops.Machine, "has_same_counts", lambda self: False, "as many references"),
         (eager_ops, "write_code", lambda slots: "no code", "could not be made"),
     ],
 )

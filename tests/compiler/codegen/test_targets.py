@@ -78,7 +78,7 @@ def test_every_target_compiles(name: str, target: Target) -> None:
 
 @everywhere
 def test_entry_and_threads_compile_for_every_target(target: Target) -> None:
-    for text in (entry_code.write_code(), threads._text(target.triple.split("-")[0])):
+    for text in (entry_code.write_code(), threads.write_text(target.triple.split("-")[0])):
         check_elf_header(compile_object(text, target=target)[0], target)
 
 

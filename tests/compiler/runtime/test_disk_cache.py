@@ -23,7 +23,7 @@ from pullback.settings import SAFE
 
 needs_cache = pytest.mark.skipif(SAFE in os.environ, reason="the disk cache is off")
 
-KEY = Cache("", 0).key("question")
+KEY = Cache("", 0).make_key("question")
 
 
 @pytest.fixture
@@ -40,13 +40,13 @@ def test_cache_get_returns_stored_bytes(cache: Cache) -> None:
     assert cache.get(KEY) is None
     cache.put(KEY, b"answer")
     assert cache.get(KEY) == b"answer"
-    assert cache.get(cache.key("another question")) is None
+    assert cache.get(cache.make_key("another question")) is None
     assert Cache(cache.path, 1 << 20).get(KEY) == b"answer"
 
 
 def test_cache_keys_differ_by_parts() -> None:
     c = Cache("", 0)
-    assert len({c.key("ab", "c"), c.key("a", "bc"), c.key("abc"), c.key("ab", "c", "")}) == 4
+    assert len({c.make_key("ab", "c"), c.make_key("a", "bc"), c.make_key("abc"), c.make_key("ab", "c", "")}) == 4
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions of another kind")
@@ -83,8 +83,8 @@ def test_cache_replaces_damaged_file(cache: Cache, damage: Any) -> None:
 def test_cache_rejects_file_of_another_key(cache: Cache) -> None:
     cache.put(KEY, b"answer")
     path = only_file(cache)
-    other = cache.key("another question")
-    path.rename(cache._file(other))
+    other = cache.make_key("another question")
+    path.rename(cache._find_path(other))
     assert cache.get(other) is None
 
 
@@ -101,7 +101,7 @@ def test_cache_rejects_directory_others_may_write(cache: Cache) -> None:
     cache.put(KEY, b"answer")
     os.chmod(cache.path, 0o770)
     assert cache.get(KEY) is None
-    cache.put(cache.key("more"), b"answer")
+    cache.put(cache.make_key("more"), b"answer")
     assert len(list(Path(cache.path).glob("*.code*"))) == 1
 
 
@@ -131,7 +131,7 @@ def test_cache_ignores_disk_errors(cache: Cache, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(os, call, full)
     cache.written = cache.most
-    cache.put(cache.key("more"), b"answer")
+    cache.put(cache.make_key("more"), b"answer")
     assert cache.get(KEY) in (None, b"answer")
     monkeypatch.undo()
     assert cache.get(KEY) == b"answer"
@@ -141,19 +141,19 @@ def test_cache_ignores_disk_errors(cache: Cache, monkeypatch: pytest.MonkeyPatch
 
 def test_cache_evicts_least_recently_used(tmp_path: Path) -> None:
     cache = Cache(str(tmp_path / "kept"), 10_000)
-    keys = [cache.key(str(i)) for i in range(9)]
+    keys = [cache.make_key(str(i)) for i in range(9)]
     for age, key in enumerate(keys):
         cache.put(key, bytes(1000))
-        os.utime(cache._file(key), (1000 + age, 1000 + age))
+        os.utime(cache._find_path(key), (1000 + age, 1000 + age))
     assert cache.get(keys[0])  # used again: now the newest
-    cache.put(cache.key("large"), bytes(3000))
+    cache.put(cache.make_key("large"), bytes(3000))
     left = [key for key in keys if cache.get(key)]
     assert keys[0] in left
     assert keys[-1] in left
     assert keys[1] not in left
     assert sum(p.stat().st_size for p in Path(cache.path).glob("*.code*")) <= 10_000
-    cache.put(cache.key("larger than all"), bytes(20_000))
-    assert cache.get(cache.key("larger than all")) is None
+    cache.put(cache.make_key("larger than all"), bytes(20_000))
+    assert cache.get(cache.make_key("larger than all")) is None
 
 
 def test_processes_that_write_little_measure_the_directory_once_an_hour(
@@ -178,7 +178,7 @@ def test_cache_directory_and_size_from_environment(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PULLBACK_CACHE_SIZE", "1.5")
     assert (default_cache().path, default_cache().most) == (str(tmp_path), 3 << 19)
     monkeypatch.setenv("PULLBACK_CACHE", "0")
-    assert default_cache().get(default_cache().key("x")) is None
+    assert default_cache().get(default_cache().make_key("x")) is None
     assert disk_cache.describe_cache() == "not kept on disk"
 
 

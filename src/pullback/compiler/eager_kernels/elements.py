@@ -123,46 +123,58 @@ class ElementsWriter:
         self.vector = vector(self.type, self.width)
 
     def write(self) -> None:
-        """Emit the loop over whole vectors; the elements that remain are copied to a vector on the stack and back."""
+        """Emit the loop over whole vectors, the elements that remain, and the test whether all results are finite."""
         code, operands = self.code, len(self.repeated)
         places = [code.op(f"getelementptr i64, ptr %context, i64 {i}") for i in range(operands + 3)]
-        *arrays, z = [code.op(f"load ptr, ptr {p}") for p in places[: operands + 1]]
+        *self.arrays, self.result = [code.op(f"load ptr, ptr {p}") for p in places[: operands + 1]]
         count, found = code.op(f"load i64, ptr {places[-2]}"), places[-1]
-        xs = [self._read_number(x) if once else None for x, once in zip(arrays, self.repeated, strict=True)]
+        # the single numbers among the operands, as vectors
+        self.numbers = [
+            self._read_number(x) if once else None for x, once in zip(self.arrays, self.repeated, strict=True)
+        ]
         lo = code.times("%part", PART_ELEMENTS)
         hi = code.op(f"call i64 @llvm.smin.i64(i64 {code.add(lo, str(PART_ELEMENTS))}, i64 {count})")
         rest = code.op(f"urem i64 {code.op(f'sub i64 {hi}, {lo}')}, {self.width}")
         stop = code.op(f"sub i64 {hi}, {rest}")
-        self.bad = code.allocate(f"<{self.width} x i1>")
+        self.bad = code.allocate(f"<{self.width} x i1>")  # lanes in which a result was not finite
         code.line(f"store <{self.width} x i1> zeroinitializer, ptr {self.bad}")
         whole, after, tail, flag, done, wrong = map(code.block, ("whole", "after", "tail", "flag", "done", "wrong"))
         code.branch(code.op(f"icmp slt i64 {lo}, {stop}"), whole, after)
         code.begin(whole)
         with code.loop(lo, stop, self.width) as i:
-            self._emit_vector(arrays, xs, z, i)
+            self._emit_vector(self.arrays, self.result, i)
         code.jump(after)
         code.begin(after)
         code.branch(code.op(f"icmp ne i64 {rest}, 0"), tail, flag)
         code.begin(tail)
-        buffers = [code.allocate(self.vector) for _ in (*arrays, z)]
-        size = code.times(rest, self.size)
-        for x, cell, once in zip(arrays, buffers, self.repeated, strict=False):
-            if not once:
-                first = self._read_number(self._at(x, stop))
-                code.line(f"store {self.vector} {first}, ptr {cell}")
-                self._copy(cell, self._at(x, stop), size)
-        self._emit_vector(buffers[:-1], xs, buffers[-1], "0")
-        self._copy(self._at(z, stop), buffers[-1], size)
+        self._emit_rest(stop, rest)
         code.jump(flag)
         code.begin(flag)
-        bad = code.op(f"load <{self.width} x i1>, ptr {self.bad}")
-        code.declared.add(f"declare i1 @llvm.vector.reduce.or.v{self.width}i1(<{self.width} x i1>)")
-        some = code.op(f"call i1 @llvm.vector.reduce.or.v{self.width}i1(<{self.width} x i1> {bad})")
-        code.branch(some, wrong, done, unlikely=True)
+        code.branch(self._emit_any_bad(), wrong, done, unlikely=True)
         code.begin(wrong)
         code.line(f"store atomic i64 1, ptr {found} monotonic, align 8")
         code.jump(done)
         code.begin(done)
+
+    def _emit_rest(self, start: str, count: str) -> None:
+        """Emit the last elements, fewer than a vector has: they are copied to a vector on the stack and back."""
+        code = self.code
+        buffers = [code.allocate(self.vector) for _ in (*self.arrays, self.result)]
+        size = code.times(count, self.size)
+        for x, cell, once in zip(self.arrays, buffers, self.repeated, strict=False):
+            if not once:
+                first = self._read_number(self._at(x, start))
+                code.line(f"store {self.vector} {first}, ptr {cell}")
+                self._copy(cell, self._at(x, start), size)
+        self._emit_vector(buffers[:-1], buffers[-1], "0")
+        self._copy(self._at(self.result, start), buffers[-1], size)
+
+    def _emit_any_bad(self) -> str:
+        """Return whether a result was not finite."""
+        code = self.code
+        bad = code.op(f"load <{self.width} x i1>, ptr {self.bad}")
+        code.declared.add(f"declare i1 @llvm.vector.reduce.or.v{self.width}i1(<{self.width} x i1>)")
+        return code.op(f"call i1 @llvm.vector.reduce.or.v{self.width}i1(<{self.width} x i1> {bad})")
 
     def _at(self, base: str, place: str) -> str:
         return base if place == "0" else self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
@@ -174,11 +186,12 @@ class ElementsWriter:
     def _copy(self, to: str, source: str, size: str) -> None:
         self.code.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
 
-    def _emit_vector(self, arrays: list[str], known: list[str | None], z: str, i: str) -> None:
+    def _emit_vector(self, arrays: list[str], z: str, i: str) -> None:
+        """Emit the op on the vectors at place ``i``, and note the lanes in which the result is not finite."""
         code = self.code
         names = [
             x or code.op(f"load {self.vector}, ptr {self._at(a, i)}, align {self.size}")
-            for a, x in zip(arrays, known, strict=True)
+            for a, x in zip(arrays, self.numbers, strict=True)
         ]
         made = emit_scalar(
             code, self.op, {}, [Value(code, n, self.dtype, self.width) for n in names], self.width, self.dtype

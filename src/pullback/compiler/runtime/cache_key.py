@@ -36,7 +36,7 @@ class NoCanonicalText(Exception):  # noqa: N818
 def make_cache_key(cache: Any, graph: Graph, target: Target, options: Options) -> bytes | None:
     """Return the key of the program for a traced graph; None if it cannot be stored."""
     lines = None if cache is NO_CACHE else _describe(graph, target, options)
-    return None if lines is None else cache.key("program", *lines)
+    return None if lines is None else cache.make_key("program", *lines)
 
 
 def _describe(graph: Graph, target: Target, options: Options) -> list[str] | None:
@@ -111,7 +111,8 @@ def canonical_text(x: Any) -> str:
         return repr(x)
     if isinstance(x, np.ndarray | np.generic):
         data = x.tobytes()
-        return f"{_dtype(x.dtype)!r}{x.shape}{data.hex() if len(data) <= MAX_VERBATIM else compute_digest(data).hex()}"
+        digest = data if len(data) <= MAX_VERBATIM else compute_digest(data)
+        return f"{_name_dtype(x.dtype)!r}{x.shape}{digest.hex()}"
     if kind is Op and _is_own(x):
         return f"op {x.name}"
     if kind is dict:
@@ -121,7 +122,7 @@ def canonical_text(x: Any) -> str:
     if kind is slice:
         return f"slice({canonical_text(x.start)},{canonical_text(x.stop)},{canonical_text(x.step)})"
     if isinstance(x, np.dtype):
-        return f"dtype {_dtype(x)}"
+        return f"dtype {_name_dtype(x)}"
     if kind is type and x.__module__ in ("builtins", "numpy"):
         return f"type {x.__module__}.{x.__qualname__}"
     raise NoCanonicalText(x)
@@ -133,7 +134,7 @@ def _is_own(op: Op) -> bool:
     return REGISTRY.get(op.name) is op and home[0] == PACKAGE and home[1] in PACKAGES
 
 
-def _dtype(dtype: Any) -> str:
+def _name_dtype(dtype: Any) -> str:
     """Return the name of a dtype that the name determines."""
     name: str = dtype.str
     if dtype.kind not in "biufcSU":

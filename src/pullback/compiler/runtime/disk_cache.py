@@ -54,6 +54,7 @@ def get_limit() -> int:
 
 
 def compute_digest(*parts: bytes) -> bytes:
+    """Return a digest of several texts, which differs also if bytes move from one to the next."""
     total = blake2b(digest_size=32)
     for part in parts:
         total.update(len(part).to_bytes(8, "little") + part)
@@ -67,11 +68,11 @@ class Cache:
         self.path, self.most = path, most
         self.written: int | None = None  # bytes since the directory was measured; None before the first write
 
-    def key(self, *parts: str) -> bytes:
+    def make_key(self, *parts: str) -> bytes:
         """Return the key for texts that describe all that the entry depends on."""
         return compute_digest(FORMAT, *(p.encode() for p in parts))
 
-    def _file(self, key: bytes) -> str:
+    def _find_path(self, key: bytes) -> str:
         return os.path.join(self.path, key.hex()[:40] + SUFFIX)
 
     def _is_ours(self, found: os.stat_result) -> bool:
@@ -80,7 +81,7 @@ class Cache:
 
     def get(self, key: bytes) -> bytes | None:
         """Return what was kept under a key; None if it is missing or damaged."""
-        path = self._file(key)
+        path = self._find_path(key)
         try:
             here = os.lstat(self.path)
             if not stat.S_ISDIR(here.st_mode) or not self._is_ours(here):
@@ -105,7 +106,7 @@ class Cache:
 
     def put(self, key: bytes, body: bytes) -> None:
         """Keep ``body`` under a key; a concurrent reader finds all of it or nothing."""
-        path = self._file(key)
+        path = self._find_path(key)
         own = f"{path}.{os.getpid()}.{id(body)}"
         try:
             os.makedirs(self.path, 0o700, exist_ok=True)
@@ -144,7 +145,7 @@ class Cache:
             os.close(handle)
             os.utime(os.path.join(self.path, MEASURED))
 
-    def entries(self) -> list[tuple[float, int, str]]:
+    def list_entries(self) -> list[tuple[float, int, str]]:
         """Return time of last use, size and path of every file, unfinished ones too."""
         found = []
         with suppress(OSError), os.scandir(self.path) as files:
@@ -157,7 +158,7 @@ class Cache:
 
     def shrink(self, most: int) -> None:
         """Remove the least recently used files until no more than ``most`` bytes are left."""
-        found = self.entries()
+        found = self.list_entries()
         now = max((when for when, _, _ in found), default=0.0)
         total = sum(size for _, size, _ in found)
         for when, size, path in found:
@@ -171,7 +172,7 @@ class Cache:
 class NoCache:
     """A cache that keeps nothing."""
 
-    def key(self, *parts: str) -> bytes:
+    def make_key(self, *parts: str) -> bytes:
         return b""
 
     def get(self, key: bytes) -> bytes | None:
@@ -200,6 +201,6 @@ def describe_cache() -> str:
     cache = default_cache()
     if cache is NO_CACHE:
         return "not kept on disk"
-    found = cache.entries()
+    found = cache.list_entries()
     size, most = sum(size for _, size, _ in found) / (1 << 20), cache.most / (1 << 20)
     return f"{cache.path}: {len(found)} files, {size:.1f} of at most {most:.0f} MB"

@@ -192,7 +192,7 @@ class Executable:
             if segment.host_op is not None:
                 made: list[tuple[int, Any]] = []
                 host_call = HostCall(self, segment.host_op, next(ops))
-                run(lambda call=host_call, made=made: made.extend(call.results(arrays)))  # type: ignore[misc]
+                run(lambda call=host_call, made=made: made.extend(call.run(arrays)))  # type: ignore[misc]
                 for place, z in made:
                     arrays[place] = guards.copy(z)
             else:
@@ -202,6 +202,7 @@ class Executable:
 
 
 def refuse(*values: Any) -> Any:
+    """Raise the error for arguments that are not those of a program."""
     raise CompileError(
         f"a program was called with {', '.join(f'{v.dtype}{list(v.shape)}' for v in values)}, not its own."
     )
@@ -237,7 +238,8 @@ class HostCall:
         parts = host_op.parts
         self.parts = [(place, part, native.slots[place].shape, native.slots[place].dtype) for place, part in parts]
 
-    def results(self, env: list[Any]) -> list[tuple[int, Any]]:
+    def run(self, env: list[Any]) -> list[tuple[int, Any]]:
+        """Run the op on the arrays of its slots, and return the slots and arrays of its results."""
         xs = [env[i][()] if not env[i].ndim else env[i] for i in self.given]
         with np.errstate(all="ignore"):
             out = self.op.perform(xs, self.params)
@@ -263,7 +265,7 @@ class SegmentedProgram:
         self.complete = True  # every segment has an entry
         self.spare: list[Any] = []  # memory for the segments to use, one for each call that is under way
         self.steps = self._free_after_last_use(self._list_calls(native), {*native.constants})
-        self.opaque = [s.host_op is not None for s in native.manifest.segments]
+        self.are_host_ops = [s.host_op is not None for s in native.manifest.segments]
 
     def _list_calls(self, native: Executable) -> list[SegmentCall]:
         """Return the calls of the segments of a program, in order."""
@@ -272,13 +274,13 @@ class SegmentedProgram:
         ops = iter(native.host_ops)
         for s in native.manifest.segments:
             if s.host_op is not None:
-                opaque = HostCall(native, s.host_op, next(ops))
-                made = tuple(part[0] for part in opaque.parts)
-                calls.append(SegmentCall(opaque.results, tuple(opaque.given), made, ()))
+                host_call = HostCall(native, s.host_op, next(ops))
+                made = tuple(part[0] for part in host_call.parts)
+                calls.append(SegmentCall(host_call.run, tuple(host_call.given), made, ()))
             else:
                 given = tuple(i for i in s.slots if i in known and i not in native.constants)
                 made = tuple(i for i in s.slots if i not in known)
-                calls.append(SegmentCall(self._entry(native, s.name, given, made), given, made, ()))
+                calls.append(SegmentCall(self._make_entry(native, s.name, given, made), given, made, ()))
             known.update(made)
         return calls
 
@@ -292,7 +294,7 @@ class SegmentedProgram:
                 gone[at].append(i)
         return [call._replace(gone=tuple(slots)) for call, slots in zip(calls, gone, strict=True)]
 
-    def _entry(self, native: Executable, name: str, given: tuple[int, ...], places: tuple[int, ...]) -> Any:
+    def _make_entry(self, native: Executable, name: str, given: tuple[int, ...], places: tuple[int, ...]) -> Any:
         arena = len(native.slots)
         kinds = [*native._list_signatures(given), ((self.size,), np.dtype(np.uint8), None)]
         leaves = Leaves(HOLE, [HOLE] * len(kinds), kinds, (HOLE,) * len(places))
@@ -315,8 +317,8 @@ class SegmentedProgram:
         except IndexError:  # all are in use
             arena = np.empty(self.size, np.uint8)
         try:
-            for step, opaque in zip(self.steps, self.opaque, strict=True):
-                if opaque:
+            for step, is_host_op in zip(self.steps, self.are_host_ops, strict=True):
+                if is_host_op:
                     for place, z in step.call(env):
                         env[place] = z
                 else:

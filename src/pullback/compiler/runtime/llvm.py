@@ -75,28 +75,30 @@ class Translator:
             llvm.initialize_native_asmprinter()
             self.target = llvm.Target.from_default_triple()
         self.cpu = find_llvm_cpu(target, llvm)
-        self.machine = self._machine(3)
+        self.machine = self._make_machine(3)
         self.count = 0
 
-    def _machine(self, effort: int) -> Any:
+    def _make_machine(self, effort: int) -> Any:
         cpu, features = self.cpu
         return self.target.create_target_machine(cpu=cpu, features=features, opt=effort, reloc="pic", codemodel="small")
 
-    def code(self, text: str, effort: int, longest_block: int) -> tuple[bytes, dict[str, float]]:
+    def emit_object(self, text: str, effort: int, longest_block: int) -> tuple[bytes, dict[str, float]]:
+        """Return the object code of a module, and the milliseconds of each part of compiling it."""
         begin = perf_counter()
         module = self._parse(text)
         parsed = perf_counter()
-        self._improve(module)
-        improved = perf_counter()
+        self._optimize(module)
+        optimized = perf_counter()
         with self._omit_passes(longest_block):
-            code: bytes = (self.machine if effort == 3 else self._machine(effort)).emit_object(module)
+            code: bytes = (self.machine if effort == 3 else self._make_machine(effort)).emit_object(module)
         done = perf_counter()
-        spent = {"parse": parsed - begin, "passes": improved - parsed, "codegen": done - improved}
+        spent = {"parse": parsed - begin, "passes": optimized - parsed, "codegen": done - optimized}
         return code, {name: seconds * 1e3 for name, seconds in spent.items()}
 
-    def assembly(self, text: str, longest_block: int) -> str:
+    def emit_assembly(self, text: str, longest_block: int) -> str:
+        """Return the assembly of a module."""
         module = self._parse(text)
-        self._improve(module)
+        self._optimize(module)
         with self._omit_passes(longest_block):
             return str(self.machine.emit_assembly(module))
 
@@ -134,7 +136,8 @@ class Translator:
             raise InvalidCodeError(f"compile: LLVM refused the code that was made: {str(error).strip()}") from error
         return module
 
-    def _improve(self, module: Any) -> None:
+    def _optimize(self, module: Any) -> None:
+        """Run the few passes of LLVM that change something: the text is written almost as it is to be."""
         llvm = self.llvm
         builder = llvm.create_pass_builder(self.machine, llvm.create_pipeline_tuning_options(speed_level=2))
         passes = llvm.create_new_module_pass_manager()
@@ -151,7 +154,7 @@ class Translator:
             builder = builder.export_symbol(name)
         for name, address in imports.items():
             builder = builder.import_symbol(name, address)
-        return builder.add_current_process().link(_linker(), f"program{self.count}")
+        return builder.add_current_process().link(_get_linker(), f"program{self.count}")
 
 
 class InvalidCodeError(CompileError):
@@ -171,7 +174,7 @@ def get_translator(target: Target) -> Translator:
 
 
 @lru_cache(1)
-def _linker() -> Any:
+def _get_linker() -> Any:
     here = get_translator(get_own_target())
     # On ARM the older linker may put sections further apart than their relocations reach, which ends the process.
     return here.llvm.create_lljit_compiler(here.machine, use_jit_link=is_arm())
@@ -185,14 +188,14 @@ def compile_object(
         begin = perf_counter()
         here = get_translator(target or get_target())
         started = (perf_counter() - begin) * 1e3
-        code, spent = here.code(text, effort, longest_block)
+        code, spent = here.emit_object(text, effort, longest_block)
     return code, {**({"start": started} if started > 1 else {}), **spent}
 
 
 def compile_assembly(text: str, target: Target, longest_block: int = 0) -> str:
     """Return the assembly of a module, as it is compiled for a target."""
     with _lock:
-        return get_translator(target).assembly(text, longest_block)
+        return get_translator(target).emit_assembly(text, longest_block)
 
 
 def get_llvm_version() -> str:
@@ -221,7 +224,7 @@ class LoadedCode:
 
     def keep(self) -> None:
         """Keep the memory until the process ends."""
-        for x in (self, *(() if isinstance(self.held, Loaded) else (_linker(),))):
+        for x in (self, *(() if isinstance(self.held, Loaded) else (_get_linker(),))):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
 
 
@@ -242,7 +245,7 @@ def make_code_key(text: str, cache: Any, effort: int = 3, target: Target | None 
     version = getattr(sys.modules["pullback"], "__version__", "")
     passes = f"{STRENGTH_REDUCTION} {SCHEDULER} {LATE_SCHEDULER} {LONG_BLOCK}"
     made_by = describe_translator(target or get_target()), passes, version, str(effort)
-    key: bytes = cache.key(text, *made_by, f"object loader {_has_own_loader()}")
+    key: bytes = cache.make_key(text, *made_by, f"object loader {_has_own_loader()}")
     return key
 
 

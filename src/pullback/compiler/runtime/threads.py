@@ -232,7 +232,8 @@ over:
 """
 
 
-def _text(machine: str) -> str:
+def write_text(machine: str) -> str:
+    """Return the LLVM module of the pool for a kind of CPU."""
     addresses = "\n  ".join(f"%{name} = getelementptr i8, ptr @pool, i64 {at}" for name, at in PLACES.items())
     words = {"DECLARED_PAUSE": DECLARED_PAUSE[machine], "PAUSE": PAUSE[machine], "ADDRESSES": addresses,
              "FUTEX": str(FUTEX[machine]), "SPIN": str(SPIN)}  # fmt: skip
@@ -247,23 +248,23 @@ def has_threads() -> bool:
 @lru_cache(1)
 def get_pool() -> dict[str, int]:
     """Return the addresses of the functions that run the parts of a kernel, and that wake threads."""
-    made, _ = get_code(_text(get_machine()), ["parallel", "rouse"], {"pool": _BASE}, default_cache())
+    made, _ = get_code(write_text(get_machine()), ["parallel", "rouse"], {"pool": _BASE}, default_cache())
     # Threads may be in this code, and look at the state, when everything else is gone: both must be there for ever.
     made.keep()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(STATE))
     os.register_at_fork(after_in_child=_forget)
-    _set("wanted", get_num_threads())
+    _set_word("wanted", get_num_threads())
     return made.addresses
 
 
-def _set(name: str, value: int) -> None:
+def _set_word(name: str, value: int) -> None:
     ctypes.c_int64.from_address(_BASE + PLACES[name]).value = value
 
 
 def _forget() -> None:
     """Forget the threads after a fork: the new process has none of them, and starts its own when needed."""
     for name in ("work", "done", "sleepers", "busy", "started"):
-        _set(name, 0)
+        _set_word(name, 0)
 
 
 def count_usable_cpus() -> int:
@@ -300,7 +301,7 @@ def set_num_threads(n: Any) -> None:
     >>> pb.set_num_threads(before)
     """
     _chosen[:] = [check_thread_count("set_num_threads(n): n", n)]
-    _set("wanted", n)
+    _set_word("wanted", n)
 
 
 def check_thread_count(what: str, n: Any) -> int:

@@ -3,7 +3,8 @@
 Memory limits such a pass: each rule reads and writes arrays that the cache does not hold.  So the rules of a run, nodes
 that follow each other on the tape, are run for a few thousand elements, then for the next ones: cotangents between
 these nodes stay in the cache and never become arrays, and what several rules read is read once.
-``find_run`` finds the nodes, ``Run.plan`` writes the parts of the job, ``run_blocks`` of ``eager_backward`` runs it.
+``find_run`` finds the nodes, ``Run.write_parts`` writes the parts of the job, which ``run_blocks`` of
+``eager_backward`` runs.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ class Run:
     def __init__(self, rules: list[Rules], copy: int, buffers: int, ignored: int) -> None:
         self.rules = rules
         self.copy = copy  # address of the program that copies its input
-        self.buffers = buffers  # address of free memory, which ``_take`` gives away block by block
+        self.buffers = buffers  # address of free memory, which ``_allocate`` gives away block by block
         self.ignored = ignored  # floating-point flags that are not reported
         self.meta = rules[0].node.meta
         self.item = self.meta.dtype.itemsize
@@ -132,33 +133,33 @@ class Run:
         self.formulas: list[Any] = []  # the rule of each part, in Python
         self.held: list[Any] = []  # places of arrays that parts read, to which there may be no other reference
         self.inside = {id(n.node) for n in rules}
-        # By the id of a tensor, the place of its cotangent so far, and whether that may be written to: it may not if
-        # it is the cotangent of another node as well.
-        self.now: dict[int, tuple[Place, bool]] = {}
+        # By the id of a tensor, the place of its cotangent so far, and whether that may be written to: it may not if it
+        # is the cotangent of another node as well.
+        self.cotangents: dict[int, tuple[Place, bool]] = {}
 
-    def plan(self) -> None:
+    def write_parts(self) -> None:
         """Write the parts; operands that are no nodes of the run get the arrays of their cotangents (``g``) now."""
         for rule in self.rules:
             r = rule.node
-            if id(r) not in self.now and r.g is None:
+            if id(r) not in self.cotangents and r.g is None:
                 continue  # the node has no cotangent
-            source = self.now[id(r)][0] if id(r) in self.now else find_place(r.g, self.meta)
+            source = self.cotangents[id(r)][0] if id(r) in self.cotangents else find_place(r.g, self.meta)
             assert source is not None
             self.held.append(source)
             for program, formula, a in zip(rule.programs, rule.formulas, rule.operands, strict=True):
-                self._add(program, formula, a, source, rule.values)
+                self._add_part(program, formula, a, source, rule.values)
 
-    def _add(self, program: int, formula: Any, a: Any, source: Place, values: list[Any]) -> None:
+    def _add_part(self, program: int, formula: Any, a: Any, source: Place, values: list[Any]) -> None:
         """Write the part that adds the result of a rule to the cotangent of an operand ``a``.
 
         ``source`` is the place of the node's cotangent.  Where a rule passes that on unchanged to an operand that has
         none yet, both share it, and there is no part.
         """
         passes = not ctypes.c_int64.from_address(program + 8 * PROGRAM["length"]).value
-        if passes and id(a) not in self.now and a.g is None and self._share(a, source):
+        if passes and id(a) not in self.cotangents and a.g is None and self._share(a, source):
             return
         before, out = self._find_cotangent(a)
-        self.now[id(a)] = out, True
+        self.cotangents[id(a)] = out, True
         inputs = [word for place in (source, *values[1:]) for word in (place.words if place else NOTHING)]
         first = NOTHING if before is None else before.words
         program = self.copy if passes and before is None else program
@@ -172,24 +173,24 @@ class Run:
             if source.array is None:
                 return False
             a.g = source.array
-        self.now[id(a)] = source, False
+        self.cotangents[id(a)] = source, False
         return True
 
     def _find_cotangent(self, a: Any) -> tuple[Place | None, Place]:
         """Return where the cotangent of ``a`` is so far, None if it has none, and where the sum is written."""
-        if id(a) in self.now:
-            before, is_writeable = self.now[id(a)]
-            return before, before if is_writeable else self._take(a)
+        if id(a) in self.cotangents:
+            before, is_writeable = self.cotangents[id(a)]
+            return before, before if is_writeable else self._allocate(a)
         if a.g is None:
-            return None, self._take(a)
+            return None, self._allocate(a)
         if id(a) in self.inside:
-            return find_place(a.g, self.meta), self._take(a)
+            return find_place(a.g, self.meta), self._allocate(a)
         e, a.g = a.g, None
         is_free = is_sole(e) and e.base is None and e.flags.writeable and any(e.strides)
         place = find_place(e, self.meta)
         if is_free:
             a.g = e
-        return place, place if is_free and place is not None else self._take(a)
+        return place, place if is_free and place is not None else self._allocate(a)
 
     def warn(self, flags: int, number: int, block: int) -> None:
         """Compute one block of a part again in Python, so that NumPy warns of it or raises an error."""
@@ -199,7 +200,7 @@ class Run:
             inputs = zip(*[iter(self.parts[number][1:13])] * 3, strict=True)
             self.formulas[number](*[view_place(at + start * go, size, step, dtype) for at, step, go in inputs])
 
-    def _take(self, a: Any) -> Place:
+    def _allocate(self, a: Any) -> Place:
         """Return a new place for the cotangent of ``a``: a buffer of one block for a node of the run, else an array."""
         if id(a) in self.inside:
             self.buffers += 8 * BLOCK

@@ -26,7 +26,7 @@ WORK_TO_COMPILE = 100_000_000  # elements times parts that ``run_blocks`` comput
 MOST_LOOPS = 256  # that are compiled in a process
 MOST_COUNTED = 4096  # structures whose work is counted: more than that do not come again
 VECTOR_BYTES = 64  # of a vector of the loop; several registers where these are shorter
-NUMBER, ARRAY, BUFFER = range(3)  # what is at a place: see ``Place`` of ``eager_blocks``
+NUMBER_PLACE, ARRAY_PLACE, BUFFER_PLACE = range(3)  # what is at a place: see ``Place`` of ``eager_blocks``
 PLACES = (*[PART["inputs"] + 3 * i for i in range(INPUTS)], PART["before"], PART["out"])  # fields of a part
 CONTEXT = {"count": 0, "block": 1, "watched": 2, "saved": 3, "places": 4}  # words that the loop reads
 
@@ -66,7 +66,7 @@ class RunPattern(NamedTuple):
     """What runs have in common that the same loop computes."""
 
     item: int  # bytes of an element
-    kinds: tuple[int, ...]  # of the places: NUMBER, ARRAY or BUFFER
+    kinds: tuple[int, ...]  # of the places: NUMBER_PLACE, ARRAY_PLACE or BUFFER_PLACE
     parts: tuple[Part, ...]
 
 
@@ -81,7 +81,7 @@ def find_pattern(parts: Sequence[tuple[int, ...]], item: int) -> tuple[RunPatter
             at, stride, advance = part[field : field + 3]
             number = numbers.setdefault((at, stride), len(kinds)) if at else -1
             if number == len(kinds):
-                kinds.append(ARRAY if advance else BUFFER if stride else NUMBER)
+                kinds.append(ARRAY_PLACE if advance else BUFFER_PLACE if stride else NUMBER_PLACE)
             found.append(number)
         made.append(Part(part[PART["program"]], tuple(found[:INPUTS]), *found[INPUTS:]))
     return RunPattern(item, tuple(kinds), tuple(made)), [at for at, _ in numbers]
@@ -137,11 +137,11 @@ class RunWriter:
         self.overwritten: list[int] = []  # arrays that are read before they are written
         for part in pattern.parts:
             for place in (*part.inputs, part.before):
-                if place >= 0 and place not in written and pattern.kinds[place] == ARRAY:
+                if place >= 0 and place not in written and pattern.kinds[place] == ARRAY_PLACE:
                     self.overwritten.append(place)
             written.add(part.out)
         self.overwritten = [k for k in dict.fromkeys(self.overwritten) if k in written]
-        self.written = [k for k in sorted(written) if pattern.kinds[k] == ARRAY]
+        self.written = [k for k in sorted(written) if pattern.kinds[k] == ARRAY_PLACE]
 
     def let(self, text: str) -> str:
         """Append an instruction and return the name of its result."""
@@ -155,7 +155,7 @@ class RunWriter:
     def load_places(self) -> None:
         """Emit the addresses of all places, as ``%p0`` and so on."""
         for k, kind in enumerate(self.pattern.kinds):
-            if kind != BUFFER:
+            if kind != BUFFER_PLACE:
                 at = self.let(f"getelementptr i64, ptr %context, i64 {CONTEXT['places'] + k}")
                 self.lines.append(f"  %p{k} = load ptr, ptr {at}")
 
@@ -174,7 +174,7 @@ class RunWriter:
         t = self.number if width == 1 else f"<{width} x {self.number}>"
         known = {}  # the value at each place so far
         for k, kind in enumerate(self.pattern.kinds):
-            if kind == NUMBER:
+            if kind == NUMBER_PLACE:
                 known[k] = self.splat(self.let(f"load {self.number}, ptr %p{k}"), width)
         numbers = {
             x: self.splat(x, width)
@@ -224,7 +224,7 @@ class RunWriter:
             to, source = (at, kept) if restores else (kept, at)
             self.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 %bytes, i1 false)")
 
-    def write_run(self, width: int) -> str:
+    def write_block_loop(self, width: int) -> str:
         """Return ``run(context)``, the loop over blocks."""
         self.lines = []
         for name, word in CONTEXT.items():
@@ -270,7 +270,7 @@ class RunWriter:
         return "\n".join([
             *declared, "declare i32 @fetestexcept(i32)", "declare i32 @feclearexcept(i32)",
             "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", self.write_block(width), self.write_block(1),
-            self.write_run(width),
+            self.write_block_loop(width),
         ])  # fmt: skip
 
 
@@ -281,7 +281,7 @@ class FusedRuns:
         self.work: dict[RunPattern, int] = {}  # elements times parts that were computed without a loop
         self.loops: dict[RunPattern, Any] = {}  # None for a pattern that has none
 
-    def run(self, parts: Sequence[tuple[int, ...]], size: int, item: int, ignored: int, saved: int) -> int:
+    def run_parts(self, parts: Sequence[tuple[int, ...]], size: int, item: int, ignored: int, saved: int) -> int:
         """Run the parts of a job on its first blocks, and return the number of blocks that are done.
 
         ``ignored`` are the floating-point flags that do not matter, ``saved`` is the address of free memory.

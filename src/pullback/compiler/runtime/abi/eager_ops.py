@@ -106,7 +106,7 @@ def load(compiles: bool) -> Machine | None:
     machine.run_blocks = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(machine.addresses["run_blocks"])
     machine.walk = machine.make_function("walk", None, ONE_ARGUMENT)
     machine.walk_again = machine.make_function("walk_again", None, ONE_ARGUMENT)
-    if not machine.counts_alike():
+    if not machine.has_same_counts():
         _warn("as many references to an object that machine code passes on")
         return None
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(machine))  # also while the interpreter ends, and with it this module
@@ -179,7 +179,7 @@ class Machine:
         self.kept += [method, own]
         return make_builtin(method, own)
 
-    def counts_alike(self) -> bool:
+    def has_same_counts(self) -> bool:
         """Return whether reference counts are the same in a function that ``walk`` calls as in one that Python calls.
 
         Such functions write into arrays to which there is no other reference.
@@ -218,9 +218,9 @@ class Machine:
         start = -(-read_address(memory) // 64) * 64
         ignored = sum(FLAG_OF[name] for name, mode in np.geterr().items() if mode == "ignore")
         run = Run(rules, ctypes.addressof(self.copies[which]), start + 4 * 8 * BLOCK, ignored | ignored << SUM_SHIFT)
-        run.plan()
+        run.write_parts()
         size, item = meta.size, meta.dtype.itemsize
-        done = self.fused.run(run.parts, size, item, ignored, start)
+        done = self.fused.run_parts(run.parts, size, item, ignored, start)
         if done * BLOCK < size:
             words = (
                 size, item, ctypes.addressof(self.sums[which]), start, len(run.parts), done, 0,
@@ -299,7 +299,7 @@ class Machine:
         The second is None for an op of one input.
         """
         if op.kernel in OTHER_STEPS:
-            self._describe_other(op.one, **OTHER_STEPS[op.kernel])
+            self._describe_other_step(op.one, **OTHER_STEPS[op.kernel])
         if op.kernel is np.matmul:
             return self._make_product(op)
         count = 1 if op.acts is elementwise1 else 2 if op.acts is elementwise2 else 0
@@ -327,7 +327,7 @@ class Machine:
         return self.make_function("binary", own), self.make_function("reflected", own)
 
     @staticmethod
-    def _describe_other(step: Any, kind: int, **fields: int) -> None:
+    def _describe_other_step(step: Any, kind: int, **fields: int) -> None:
         """Write the record of a step whose cotangents are not computed by programs."""
         words = dict.fromkeys(range(_count_words(STEP)), 0) | {STEP["kind"]: kind}
         words |= {STEP[name]: value for name, value in fields.items()}
@@ -338,7 +338,7 @@ class Machine:
         steps = {"step": (op.both, BOTH), "left": (op.left, LEFT), "right": (op.right, RIGHT)}
         words = dict.fromkeys(range(_count_words(OP)), 0)
         for name, (step, product) in steps.items():
-            self._describe_other(step, BY_PRODUCTS, product=product)
+            self._describe_other_step(step, BY_PRODUCTS, product=product)
             words[OP[name]] = id(step)
         own = (struct.pack(f"<{len(words)}q", *words.values()), op.function, steps)
         return self.make_function("product", own), native.give_nothing
