@@ -425,7 +425,9 @@ def write(x: Any, compute: Callable[[Any], Any], what: str = "x[...] = value") -
 
 def _keep_layout(x: Tensor, new: Tensor) -> Any:
     """Return a new value with the memory layout of the old one: NumPy writes in place, and views depend on it."""
-    old, made, outer = x, new, None
+    old: Any = x
+    made: Any = new
+    outer = None
     while isinstance(old.value, Tensor) and isinstance(made.value, Tensor):
         old, made, outer = old.value, made.value, made
     a, b = old.value, made.value

@@ -79,7 +79,7 @@ def _average(
         if not may_hold(nonzero):
             raise ZeroDivisionError("np.average: the weights sum to 0, so that they cannot be normalized.")
         mean = np.sum(a * w, axis=axis, keepdims=keepdims) / total
-    return (mean, np.astype(total, mean.dtype)) if returned else mean
+    return (mean, total.astype(mean.dtype)) if returned else mean
 
 
 # How the position of a quantile among n sorted elements follows from q, by NumPy's names: n q + a + q (1 - a - b) - 1.
