@@ -40,7 +40,7 @@ def find_chromium() -> str | None:
 
 
 class Browser:
-    """A browser that is told what to do by the DevTools protocol, over pipes."""
+    """A browser that is driven by the DevTools protocol, over pipes."""
 
     def __init__(self, chromium: str) -> None:
         its_input, self.output = os.pipe()
@@ -137,8 +137,8 @@ def run_at(
     browser.events.clear()
     browser.call("Page.navigate", session, url=address)
     browser.wait_for("Page.loadEventFired")
-    asked = {"expression": f"(async () => {{ {script} }})()", "awaitPromise": True, "returnByValue": True}
-    answer = browser.call("Runtime.evaluate", session, **asked)
+    parameters = {"expression": f"(async () => {{ {script} }})()", "awaitPromise": True, "returnByValue": True}
+    answer = browser.call("Runtime.evaluate", session, **parameters)
     if screenshot is not None:
         screenshot.write_bytes(base64.b64decode(browser.call("Page.captureScreenshot", session)["data"]))
     browser.call("Target.closeTarget", targetId=target)

@@ -56,7 +56,7 @@ FOLDS_LEAPING: list[Callable[..., Any]] = [np.max, np.min, np.any, np.all, np.ar
 
 
 class Known(NamedTuple):
-    """What is known of a value: the values it had eagerly, and how far it can be told from others."""
+    """What is known of a value: the values it had eagerly, and how much it differs from others."""
 
     value: Any
     grid: float  # it is a multiple of 2 ** -grid; infinite: it is rounded

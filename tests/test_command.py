@@ -99,9 +99,9 @@ def test_info_missing_packages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 @pytest.mark.skipif(not llvm_available(), reason="llvmlite is not installed")
 def test_info_compile_target(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_MAX_ISA", list_isa_names()[0])
-    told = collect_facts()["compiled for"]
-    assert told.startswith(f"{list_isa_names()[0]}, 128 bits")
-    assert ("no FMA" in told) == (not get_target().has_fma)
+    compiled_for = collect_facts()["compiled for"]
+    assert compiled_for.startswith(f"{list_isa_names()[0]}, 128 bits")
+    assert ("no FMA" in compiled_for) == (not get_target().has_fma)
     monkeypatch.setenv("PULLBACK_MAX_ISA", "sse9")
     assert "choose one of" in collect_facts()["compiled for"]
     monkeypatch.delenv("PULLBACK_MAX_ISA")
@@ -172,7 +172,7 @@ def test_command_is_required(arguments: list[str], capsys: pytest.CaptureFixture
     assert "usage: pullback" in capsys.readouterr().err
 
 
-def test_benchmark_results_equal_handwritten() -> None:
+def test_bench_results_equal_handwritten() -> None:
     done = run("bench", "--rounds", "1", "--only", "chain,rosenbrock,mlp,lstm,big", "--peers", "", cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -211,7 +211,7 @@ def test_version_option() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no broken pipes of this kind")
-def test_closed_output_ends_without_traceback() -> None:
+def test_command_with_closed_stdout_ends_without_traceback() -> None:
     done = subprocess.run(["sh", "-c", f"{COMMAND} tour | head -1"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("1. The gradient of a function")
     assert "Traceback" not in done.stderr

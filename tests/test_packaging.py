@@ -35,7 +35,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_metadata_are_valid(distributions: Path) -> None:
+def test_package_metadata_is_valid(distributions: Path) -> None:
     files = [str(path) for path in distributions.iterdir()]
     assert len(files) == 2
     command = [sys.executable, "-m", "twine", "check", "--strict", *files]

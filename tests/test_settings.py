@@ -32,7 +32,7 @@ def unset_switches(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-def test_mechanisms_are_on_unless_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mechanisms_are_enabled_unless_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list_disabled() == ()
     for value, on in (("0", False), ("off", False), ("False", False), ("1", True), ("", True)):
         monkeypatch.setenv("PULLBACK_EAGER_KERNELS", value)
@@ -89,13 +89,13 @@ def test_object_loader_off_links_with_llvm(monkeypatch: pytest.MonkeyPatch) -> N
     assert made.addresses["one"]
 
 
-def test_thread_pool_off_leaves_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thread_pool_off_runs_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_THREAD_POOL", "0")
     assert not threads.has_threads()
 
 
 @pytest.mark.parametrize("disabled", [(), ("matrix products",)], ids=["on", "off"])
-def test_matrix_products_off_leaves_them_to_blas(disabled: tuple[str, ...]) -> None:
+def test_matrix_products_off_calls_blas(disabled: tuple[str, ...]) -> None:
     product = pb.compile(lambda x, y: x @ y, backend="numpy").lower(np.ones((8, 8)), np.ones((8, 8))).traced.outputs[0]
     plan = plan_product(product, Options(disabled=disabled))
     assert plan.is_small == plan.is_tiny == (not disabled)
@@ -157,7 +157,7 @@ def test_eager_kernels_off_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     assert [*accelerate._programs.values()] == [None]
 
 
-def test_disk_cache_off_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_cache_off_stores_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_CACHE", "0")
     assert disk_cache.default_cache() is disk_cache.NO_CACHE
 

@@ -76,7 +76,7 @@ SEARCH = """
 
 
 @pytest.mark.skipif(not DOWNLOADS, reason="starts a browser: runs with PULLBACK_TEST_DOWNLOADS=1 and --all")
-def test_search_works_in_pages_opened_as_files(site: Path) -> None:
+def test_site_search_works_in_pages_opened_as_files(site: Path) -> None:
     index = (site / "index.html").read_text("utf-8")
     assert "how-to.html" in run_in_page(index, SEARCH, beside=site)
 
@@ -87,7 +87,7 @@ def test_site_copy_button_copies_code_only(site: Path) -> None:
     assert re.findall(r'(?<!<span class="gp">)&gt;&gt;&gt;', text) == []
 
 
-def test_page_of_pictures_shows_cells_and_a_report(site: Path) -> None:
+def test_site_pictures_page_shows_cells_and_report(site: Path) -> None:
     text = (site / "pictures.html").read_text("utf-8")
     for shown in (
         "Tensor</b>",
@@ -101,7 +101,7 @@ def test_page_of_pictures_shows_cells_and_a_report(site: Path) -> None:
     assert "&lt;doctest" not in (site / "nan.html").read_text("utf-8")
 
 
-def test_external_links_are_addresses() -> None:
+def test_external_links_are_https_urls() -> None:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
     for page in pages:
         for link in re.findall(r"\]\((\w+:[^)]*)\)", page.read_text("utf-8")):

@@ -112,7 +112,7 @@ def test_ipython_completes_public_names_only(jedi: bool) -> None:
     assert run.stdout.splitlines() == COMPLETED, run.stderr
 
 
-def test_pytest_hides_frames(tmp_path: Path) -> None:
+def test_pytest_hides_library_frames(tmp_path: Path) -> None:
     body = """
         import numpy as np, pullback as pb
 

@@ -183,7 +183,7 @@ def test_results_do_not_alias_inputs() -> None:
     ],
     ids=["strided", "Fortran", "reversed", "swapped", "misaligned", "broadcast"],
 )  # fmt: skip
-def test_input_layouts(make: Any) -> None:
+def test_compiled_function_accepts_every_memory_layout(make: Any) -> None:
     x = make(normal(6, 5))
     x.flags.writeable = False
     want = np.sum(np.asarray(x, float) * 2.0 + 1.0, axis=0)
@@ -279,7 +279,7 @@ def test_one_program_for_each_signature() -> None:
     assert len(traces) == 3
 
 
-def test_static_arguments() -> None:
+def test_static_arguments_are_python_values_in_function() -> None:
     f = pb.compile(lambda x, n: x**n if n > 2 else x, static_argnums=1)
     np.testing.assert_array_equal(f(np.full(2, 3.0), 3), [27.0, 27.0])
     np.testing.assert_array_equal(f(np.full(2, 3.0), 1), [3.0, 3.0])
@@ -336,7 +336,7 @@ def test_bool_float_int_item_of_traced_value_error(f: Any, what: str) -> None:
         pb.compile(f)(np.float64(1.0))
 
 
-def test_bad_input() -> None:
+def test_compile_of_bad_arguments_raises() -> None:
     with pytest.raises(ArgumentError, match="f must be a function, got int"):
         pb.compile(3)
     with pytest.raises(ArgumentError, match="backend must be one of auto, llvm, numpy, jax, torch, cupy, got 'cuda'"):

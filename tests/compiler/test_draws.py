@@ -82,7 +82,7 @@ def test_philox_matches_published_vectors() -> None:
     np.testing.assert_array_equal(found, [(word >> 11) / 2**53 for word in expected])
 
 
-def test_mask_of_dropout_is_not_stored() -> None:
+def test_dropout_mask_is_not_stored() -> None:
     x = np.ones((64, 96), np.float32)
     if not llvm_available():
         pytest.skip("there is no machine code")
@@ -94,14 +94,14 @@ def test_mask_of_dropout_is_not_stored() -> None:
     assert [n.name for n in stored] == ["add"]
 
 
-def test_gradient_uses_the_mask_of_the_value() -> None:
+def test_dropout_gradient_uses_mask_of_forward_pass() -> None:
     x = np.ones((50, 40))
     value, slope = pb.compile(pb.value_and_grad(lambda x: np.sum(pb.dropout(x, 0.5) ** 2)))(x)
     assert value == np.sum(slope) / 2
     assert sorted({*slope.ravel().tolist()}) == [0.0, 8.0]
 
 
-def test_moments_and_counts() -> None:
+def test_compiled_draws_have_right_moments_and_histogram() -> None:
     draw = pb.compile(lambda: (pb.random.uniform((200, 500), dtype="f4"), pb.random.normal((100000,), dtype="f8")))
     pb.random.seed(1)
     u, z = (np.asarray(x) for x in draw())

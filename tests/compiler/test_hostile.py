@@ -114,7 +114,7 @@ def test_sum_of_broadcast_negative_zero() -> None:
 def test_same_constant_index_in_two_compilations(index: Any, backend: str) -> None:
     x = pb.tensor(R.normal(size=(3, 5)))
     same(lambda x: x[index], x, backend=backend)
-    same(lambda x: (x * x)[index], x, backend=backend)  # the same question of another compilation
+    same(lambda x: (x * x)[index], x, backend=backend)  # the same index in another compilation
 
 
 @BACKENDS

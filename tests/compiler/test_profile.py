@@ -35,7 +35,7 @@ def test_profile_has_every_step_with_ops_lines_and_bytes() -> None:
     assert str(profile).count("\n") == len(profile.steps) + 1
 
 
-def test_profile_leaves_variables_as_they_are() -> None:
+def test_profile_does_not_change_variables() -> None:
     v = pb.variable(np.ones(3))
     compiled = pb.compile(lambda x: v.assign(v * x))
     compiled.profile(np.full(3, 2.0), rounds=3)

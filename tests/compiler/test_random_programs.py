@@ -135,7 +135,7 @@ def test_random_program_gradients(program: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_signed_zero(dtype: Any) -> None:
+def test_compiled_arithmetic_keeps_signed_zero(dtype: Any) -> None:
     x = np.array([0.0, -0.0, 1.0, -1.0], dtype)
     for f in (
         lambda x: x * 1.0,

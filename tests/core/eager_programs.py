@@ -140,13 +140,13 @@ def run_program(seed: int) -> Any:
     ]
     transform = transforms[random.integers(5)]
     errors = dict.fromkeys(["divide", "over", "invalid"], mode) | {"under": under if mode == "warn" else "ignore"}
-    with warnings.catch_warnings(record=True) as told, np.errstate(**errors, call=lambda *a: ERRORS.append(str(a[0]))):
+    with warnings.catch_warnings(record=True) as seen, np.errstate(**errors, call=lambda *a: ERRORS.append(str(a[0]))):
         warnings.simplefilter("always")
         try:
             outcome = as_bits(transform())
         except Exception as error:  # the same
             outcome = f"{type(error).__name__}: {error}"
-    texts = [str(w.message) for w in told]
+    texts = [str(w.message) for w in seen]
     if shape == BIG:  # computed in blocks of other lengths
         return outcome, sorted({text.split(" encountered")[0] for text in texts}), sorted({*ERRORS})
     return outcome, texts, [*ERRORS]

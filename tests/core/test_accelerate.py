@@ -100,7 +100,7 @@ def test_eager_kernels_match_numpy_and_are_deterministic(name: str, monkeypatch:
 
 
 @pytest.mark.parametrize("kind", ["nan", "inf", "ties"])
-def test_max_pool_of_unusual_elements_is_exactly_numpys(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_max_pool_of_nan_inf_and_ties_equals_numpy(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x = IMAGES.copy()
     x.flat[::7] = {"nan": np.nan, "inf": -np.inf, "ties": 0.5}[kind]
     if kind == "ties":
@@ -111,7 +111,7 @@ def test_max_pool_of_unusual_elements_is_exactly_numpys(kind: str, monkeypatch: 
 
 
 @pytest.mark.parametrize("kind", ["nan", "inf", "ties"])
-def test_topk_of_unusual_elements_is_exactly_numpys(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topk_of_nan_inf_and_ties_equals_numpy(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x = TABLE.repeat(3, 0)
     x.flat[::7] = {"nan": np.nan, "inf": -np.inf, "ties": 0.5}[kind]
     if kind == "ties":
@@ -129,18 +129,18 @@ def test_topk_of_unusual_elements_is_exactly_numpys(kind: str, monkeypatch: pyte
         (pb.log_softmax, np.full((300, 300), -np.inf), "invalid"),
     ],
 )
-def test_results_that_are_not_finite_come_with_numpys_warning(f: Callable[..., Any], x: Any, message: str) -> None:
+def test_non_finite_results_warn_as_numpy_does(f: Callable[..., Any], x: Any, message: str) -> None:
     with pytest.warns(RuntimeWarning, match=message):
         z = f(x)
     assert not np.isfinite(z[-1]).any()
 
 
-def test_value_is_the_same_with_and_without_gradient() -> None:
+def test_conv2d_value_is_same_with_and_without_gradient() -> None:
     f = lambda x: pb.sum(pb.conv2d(x, FILTER))
     assert float(f(IMAGES)) == float(pb.value_and_grad(f)(IMAGES).value)
 
 
-def test_results_do_not_depend_on_number_of_threads() -> None:
+def test_window_kernels_do_not_depend_on_number_of_threads() -> None:
     before, found = pb.get_num_threads(), []
     try:
         for n in (1, 2):
@@ -152,13 +152,13 @@ def test_results_do_not_depend_on_number_of_threads() -> None:
         np.testing.assert_array_equal(x, y)
 
 
-def test_small_and_integer_images_are_left_to_numpy() -> None:
+def test_small_and_integer_images_run_by_numpy() -> None:
     pb.conv2d(IMAGES[:1, :6, :6], FILTER)
     pb.max_pool(IMAGES.astype("i4"), 2, 2)
     assert not accelerate._programs
 
 
-def test_many_signatures_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signatures_beyond_limit_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accelerate, "MAX_SIGNATURES", 1)
     for size in (2, 3):
         want = run_by_numpy(lambda: pb.max_pool(IMAGES, size), monkeypatch)  # noqa: B023
@@ -166,7 +166,7 @@ def test_many_signatures_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(accelerate._programs) == 1
 
 
-def test_without_compiler_numpy_runs_large_images(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_images_run_by_numpy_without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(single_ops, "llvm_available", lambda: False)
     got = pb.conv2d(IMAGES, FILTER)
     np.testing.assert_array_equal(got, run_by_numpy(lambda: pb.conv2d(IMAGES, FILTER), monkeypatch))
@@ -211,7 +211,7 @@ def compute_value(f: Callable[[Any], Any], x: Any) -> Any:
 @pytest.mark.usefixtures("every_function")
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("ufunc", sorted(accelerate.FUNCTIONS, key=lambda u: u.__name__))
-def test_function_of_large_array_is_numpys(ufunc: np.ufunc, dtype: str) -> None:
+def test_function_of_large_array_matches_numpy(ufunc: np.ufunc, dtype: str) -> None:
     low, high = (1.0, 9.0) if ufunc is np.arccosh else (0.01, 0.99)
     x = random.uniform(low, high, COUNT).astype(dtype)
     x[-len(SPECIAL) :] = x[: len(SPECIAL)] = SPECIAL
@@ -228,7 +228,7 @@ def test_function_of_large_array_is_numpys(ufunc: np.ufunc, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", ["elu", "log_sigmoid", "selu", "sigmoid", "softplus"])
 @pytest.mark.parametrize("count", [accelerate.MAX_NUMPY_ELEMENTS + 3, COUNT])
-def test_activation_of_many_elements_is_numpys(name: str, dtype: str, count: int) -> None:
+def test_activation_of_many_elements_matches_numpy(name: str, dtype: str, count: int) -> None:
     f = getattr(pb, name)
     x = (random.normal(size=count) * 3).astype(dtype)
     x[-len(SPECIAL) :] = SPECIAL
@@ -247,7 +247,7 @@ def test_function_with_a_number_as_operand() -> None:
 
 
 @pytest.mark.usefixtures("every_function")
-def test_functions_give_the_same_where_layout_of_arrays_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eager_kernel_gives_same_bits_without_known_array_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     x, op, results = np.linspace(-3.0, 3.0, 20_001), find_op("sigmoid"), []
     for is_known in (True, False):
         monkeypatch.setattr(elements, "is_layout_known", lambda is_known=is_known: is_known)
@@ -260,7 +260,7 @@ def test_functions_give_the_same_where_layout_of_arrays_is_not_known(monkeypatch
     assert results[0].tobytes() == results[1].tobytes()
 
 
-def test_functions_of_unusual_memory() -> None:
+def test_eager_kernels_of_unaligned_swapped_strided_and_broadcast_arrays() -> None:
     x = random.normal(size=(2, COUNT))
     unaligned = np.empty(8 * COUNT + 1, np.uint8)[1:].view("f8")
     unaligned[:] = x[0]
@@ -288,7 +288,7 @@ def test_functions_of_temporaries_and_their_gradients(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("every_function")
-def test_functions_do_not_depend_on_number_of_threads() -> None:
+def test_elementwise_kernels_do_not_depend_on_number_of_threads() -> None:
     x, before, found = random.normal(size=COUNT), pb.get_num_threads(), []
     try:
         for n in (1, 2):
@@ -361,7 +361,7 @@ def test_sum_of_many_elements_treats_zeros_nan_and_overflow_as_numpy() -> None:
 
 @pytest.mark.usefixtures("every_function")
 @pytest.mark.parametrize("ufunc", [np.logaddexp, np.logaddexp2, np.arctan2, np.hypot])
-def test_functions_of_two_arrays_of_medium_size(ufunc: Any) -> None:
+def test_binary_functions_of_medium_arrays_match_small_ones(ufunc: Any) -> None:
     x, y = random.normal(size=(2, 10_001))
     f = pb.value_and_grads(lambda x, y: pb.sum(ufunc(x, y)))
     small = [f([x[i : i + 100], y[i : i + 100]]).grads for i in range(0, x.size, 100)]

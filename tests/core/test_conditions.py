@@ -35,5 +35,5 @@ def test_vmap_raises_condition_despite_except() -> None:
     assert np.array_equal(catching(X[0]), X[0] * 2)
 
 
-def test_method_trace_while_compiled() -> None:
+def test_trace_method_of_tensor_in_compiled_function() -> None:
     assert pb.compile(lambda x: x.trace())(X) == 4.0

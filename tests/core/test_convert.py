@@ -43,14 +43,14 @@ ROWS = np.arange(6.0).reshape(2, 3)
         (np.zeros((0, 3), "f2"), "float16", (0, 3)),
     ],
 )
-def test_dtype_and_shape(data: Any, dtype: str, shape: Any) -> None:
+def test_tensor_dtype_and_shape(data: Any, dtype: str, shape: Any) -> None:
     made = as_array(data)
     assert (made.dtype, made.shape) == (np.dtype(dtype), shape)
     t = pb.tensor(data)
     assert (t.dtype, t.shape) == (np.dtype(dtype), shape)
 
 
-def test_none_counts_as_zero() -> None:
+def test_as_array_converts_none_to_zero() -> None:
     np.testing.assert_array_equal(as_array([[1, None], [None, 4]]), [[1, 0], [0, 4]])
 
 
@@ -77,7 +77,7 @@ class Foreign:
         return np.arange(4.0).reshape(2, 2)
 
     def __rmul__(self, other: Any) -> Any:
-        raise AssertionError("not asked")
+        raise AssertionError("must not be called")
 
 
 @pytest.mark.parametrize("make", [lambda x: x.view(np.recarray), np.ma.array, lambda _: Foreign()])

@@ -316,7 +316,7 @@ def test_gradient_dtype_of_integer_input(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("x", [np.float32(0.7), X.astype("f4"), BIG.astype("f4")])
-def test_float32_stays_float32(x: Any) -> None:
+def test_gradient_of_float32_with_mixed_operands_is_float32(x: Any) -> None:
     operands = [2, 2.5, True, np.float32(1.5), np.int64(3), np.bool_(True), np.arange(1, 2), pb.tensor(3)]
     for c in operands:
         value, d = pb.value_and_grad(lambda x, c=c: np.sum(x * c + c * x - x / c + c - x))(x)

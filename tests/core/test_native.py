@@ -227,13 +227,13 @@ def record_twice() -> list[Any]:
 
 
 @pytest.mark.parametrize("name", [*ELEMENTWISE, *PROGRAMS])
-def test_machine_code_gives_bits_of_python(name: str, outcomes: list[dict[str, Any]]) -> None:
+def test_native_ops_give_same_bits_as_python(name: str, outcomes: list[dict[str, Any]]) -> None:
     ours, theirs = outcomes
     assert ours[name] == theirs[name]
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name.startswith("big")])
-def test_fused_runs_give_bits_of_python(
+def test_native_fused_runs_give_same_bits_as_python(
     name: str, outcomes: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(eager_fused, "WORK_TO_COMPILE", 0)
@@ -262,7 +262,7 @@ ODD: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_machine_code_leaves_warnings_to_numpy(name: str, outcomes: list[dict[str, Any]]) -> None:
+def test_native_ops_warn_as_numpy_does(name: str, outcomes: list[dict[str, Any]]) -> None:
     ours, theirs = (found[f"warnings of {name}"] for found in outcomes)
     if "big" in name:  # which are computed in blocks of other lengths
         ours, theirs = sorted({*ours}), sorted({*theirs})
@@ -279,7 +279,7 @@ def test_underflow_in_cotangent_of_mean_is_reported_by_numpy() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in ODD if "big" in name])
-def test_fused_runs_leave_warnings_to_numpy(
+def test_native_fused_runs_warn_as_numpy_does(
     name: str, outcomes: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(eager_fused, "WORK_TO_COMPILE", 0)
@@ -313,7 +313,7 @@ def test_native_ops_underflow_follows_errstate() -> None:
         tiny * tiny
 
 
-def test_error_in_a_rule_ends_the_backward_pass() -> None:
+def test_error_in_gradient_rule_ends_backward_pass() -> None:
     @pb.custom_grad
     def f(x: Any) -> Any:
         def back(g: Any) -> Any:
@@ -343,7 +343,7 @@ def test_array_resized_under_a_tensor_is_not_read_beyond_its_end() -> None:
         (x + kept).numpy()
 
 
-def test_random_programs_are_the_same_in_machine_code_and_in_python(outcomes: list[dict[str, Any]]) -> None:
+def test_random_programs_give_same_bits_native_and_in_python(outcomes: list[dict[str, Any]]) -> None:
     ours, theirs = (found["random programs"] for found in outcomes)
     parts = ("numbers", "warnings", "errors")
     differences = [
@@ -412,7 +412,7 @@ def test_threads_broadcast_first_operands() -> None:
 # ---- what is made is let go
 
 
-def test_machine_code_leaks_no_references() -> None:
+def test_native_ops_leak_no_references() -> None:
     x, w, nothing = np.linspace(0.1, 1, 10), np.linspace(1, 2, 10), np.linspace(0, 0, 3)
     f = pb.value_and_grads(lambda x, w: pb.sum(layers(np, x, w) * 2.0))
     second = pb.grad(lambda x: pb.sum(pb.grad(lambda x: pb.sum(np.sin(x) * x))(x)))
@@ -445,7 +445,7 @@ def test_machine_code_leaks_no_references() -> None:
     assert all(min(map(abs, growth)) <= 10 for growth in zip(*growths, strict=True)), growths
 
 
-def test_threads_share_machine_code() -> None:
+def test_threads_share_native_ops() -> None:
     f = pb.grad(lambda x: pb.sum(layers(np, x, x)))
     wanted = [f(X * n).tobytes() for n in range(1, 5)]
     found: list[bool] = []
@@ -475,13 +475,13 @@ COUNTED = (
 
 
 @pytest.mark.parametrize(("setting", "used"), [("1", "True"), ("0", "False")])
-def test_machine_code_is_started_after_enough_nodes_unless_switched_off(setting: str, used: str) -> None:
+def test_native_ops_start_after_enough_nodes_unless_switched_off(setting: str, used: str) -> None:
     environment = {**os.environ, "PULLBACK_NATIVE_OPS": setting, "PULLBACK_SAFE": "0"}
     done = subprocess.run([sys.executable, "-c", COUNTED], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.split() == [used, "0.0"]
 
 
-def test_nodes_of_tapes_count_until_machine_code_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_of_gradient_tapes_count_towards_native_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "machine", None)
     monkeypatch.setattr(native, "_counts", {"seen": 0, "next": 40})
     monkeypatch.setattr(native, "NODES_TO_COMPILE", 40)
@@ -494,7 +494,7 @@ def test_nodes_of_tapes_count_until_machine_code_is_started(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "change", "told"),
+    ("owner", "name", "change", "message"),
     [
         (eager_programs.UFUNC, "name", 64, "the inner loops of a ufunc"),
         (eager_ops, "_find_offset", lambda kind, name: 0, "the slot"),
@@ -502,12 +502,12 @@ def test_nodes_of_tapes_count_until_machine_code_is_started(monkeypatch: pytest.
         (eager_ops, "write_code", lambda slots: "no code", "could not be made"),
     ],
 )
-def test_ops_are_left_to_python_where_machine_code_cannot_be_used(
-    owner: Any, name: str, change: Any, told: str, monkeypatch: pytest.MonkeyPatch
+def test_python_runs_ops_and_warns_when_native_start_fails(
+    owner: Any, name: str, change: Any, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(native, "_loaded", [])
     monkeypatch.setattr(native, "machine", None)
     (monkeypatch.setitem if isinstance(owner, dict) else monkeypatch.setattr)(owner, name, change)
-    with pytest.warns(RuntimeWarning, match=told):
+    with pytest.warns(RuntimeWarning, match=message):
         assert not native.start()
     assert pb.grad(lambda x: x * x)(3.0) == 6.0

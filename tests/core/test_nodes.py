@@ -47,7 +47,7 @@ def loss(p: Any) -> Any:
 
 @pytest.mark.parametrize("tree", MAPPINGS, ids=lambda tree: type(tree).__name__)
 @pytest.mark.parametrize("via", ["grad", "vjp", "jvp", "compile"])
-def test_mappings_come_back_as_their_own_type(tree: Any, via: str) -> None:
+def test_gradients_of_mappings_keep_mapping_type(tree: Any, via: str) -> None:
     if via == "jvp":
         assert pb.jvp(loss, [tree], [tree])[1] == 10.0
         return
@@ -73,7 +73,7 @@ def test_namespace_as_tree() -> None:
         pb.grad(lambda p: np.sum(p.w))(SimpleNamespace(w=X, b=3.0))
 
 
-def test_text_and_none_pass_through() -> None:
+def test_strings_and_none_in_trees_are_unchanged() -> None:
     tree = {"w": X, "name": "adam", "raw": b"x", "nothing": None}
 
     def f(p: Any) -> Any:

@@ -184,7 +184,7 @@ def test_column_width_of_200_000_rows() -> None:
         (np.zeros((10**6, 0), np.float32), "Tensor([], shape=(1000000, 0), dtype=float32)"),
     ],
 )
-def test_repr(values: np.ndarray[Any, Any], text: str) -> None:
+def test_tensor_repr(values: np.ndarray[Any, Any], text: str) -> None:
     assert tensor_repr(values) == text
 
 

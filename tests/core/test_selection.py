@@ -73,7 +73,7 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
-def test_selection_is_numpys_under_every_transform(f: Callable[..., Any]) -> None:
+def test_selection_by_mask_matches_numpy_under_every_transform(f: Callable[..., Any]) -> None:
     def loss(x: Any) -> Any:
         return np.sum(np.sin(f(x)))
 
@@ -109,14 +109,14 @@ def test_selected_integers_and_bools() -> None:
         lambda x: np.concatenate([x[x > 0], x[x > 1]]), lambda x: list(x[x > 0]), lambda x: float(x[x > 0]),
     ],
 )  # fmt: skip
-def test_what_needs_the_number_of_elements_raises(f: Callable[..., Any]) -> None:
+def test_selection_by_traced_mask_refuses_shape_dependent_functions(f: Callable[..., Any]) -> None:
     with pytest.raises(SymbolValueError, match=r"x\[mask\]: how many elements.*where\(condition, x, y\)"):
         pb.compile(f)(X)
     with pytest.raises(BatchedValueError, match=r"x\[mask\]: how many elements.*np.where\(mask, x, 0\)"):
         pb.vmap(f)(MANY)
 
 
-def test_selections_that_do_not_fit_raise() -> None:
+def test_selections_of_mismatched_masks_or_shapes_raise() -> None:
     with pytest.raises(ArgumentError, match="only if both masks are the same"):
         pb.vmap(lambda x: x[x > 0] + x[x > 1])(MANY)
     with pytest.raises(ShapeError, match=r"the other operand of shape \(3,\) has 3"):

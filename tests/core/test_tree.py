@@ -57,7 +57,7 @@ def test_map_leaves_keeps_structure(tree: Any) -> None:
     assert leaves(map_leaves(lambda x: x * 2, tree)) == [2 * x for x in leaves(tree)]
 
 
-def test_leaves_order() -> None:
+def test_order_of_tree_leaves() -> None:
     assert leaves({"b": 1, "a": [2, (3, None)], "c": Point(4, 5)}) == [1, 2, 3, 4, 5]
     assert leaves(Layer(1.0, [2.0], name="n")) == [1.0, 2.0, "n"]
 

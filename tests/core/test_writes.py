@@ -642,7 +642,7 @@ def test_outer_tensor_read_after_write_in_inner_gradient() -> None:
 # ---- arrays of the user's
 
 
-def test_small_captured_array_may_change_after_use() -> None:
+def test_small_captured_array_is_copied_before_later_changes() -> None:
     a = np.ones(6)
 
     def f(x: Any) -> Any:
@@ -669,7 +669,7 @@ PARAMETERS: list[tuple[Callable[[Any, Any], Any], Any]] = [  # with what the cal
 
 
 @pytest.mark.parametrize(("use", "parameter"), PARAMETERS)
-def test_parameters_may_change_after_use(use: Any, parameter: Any) -> None:
+def test_op_parameters_are_copied_before_later_changes(use: Any, parameter: Any) -> None:
     def f(x: Any, change: bool) -> Any:
         p = copy.deepcopy(parameter)
         y = use(x, p)
@@ -703,7 +703,7 @@ def test_captured_array_is_checked_at_every_vjp_call() -> None:
 
 
 @pytest.mark.parametrize("write", [lambda y, v: y.__setitem__(slice(None), v), np.copyto])
-def test_value_that_is_overwritten_gives_no_nan(write: Any) -> None:
+def test_overwritten_value_gives_no_nan_gradient(write: Any) -> None:
     def f(x: Any) -> Any:
         y = np.log(x)
         write(y, x * 2.0)

@@ -150,7 +150,7 @@ def test_custom_grad_check_argument():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "said"),
+    ("call", "error", "message"),
     [
         (lambda: pb.check_grads(3, [1.0]), ArgumentError, "f must be a function, got int"),
         (lambda: pb.check_grads(pb.sin, 1.0), ArgumentError, r"args must be a list .* got float. Write \[x\]"),
@@ -160,8 +160,8 @@ def test_custom_grad_check_argument():
         (lambda: pb.check_grads(lambda x: None, [1.0]), GradientError, "f returned no float"),
     ],
 )
-def test_check_grads_refuses_bad_arguments(call, error, said):
-    with pytest.raises(error, match=said):
+def test_check_grads_refuses_bad_arguments(call, error, message):
+    with pytest.raises(error, match=message):
         call()
 
 

@@ -267,7 +267,7 @@ def test_diagnose_finite_function():
 
 
 @pytest.mark.parametrize(
-    ("f", "x", "said"),
+    ("f", "x", "message"),
     [
         (log1pexp, 1000.0, "softplus"),
         (lambda x: pb.exp(x) * 2.0, 1000.0, "overflows float64 above 709.8"),
@@ -292,8 +292,8 @@ def test_diagnose_finite_function():
         (lambda x: x * x, np.float32(1e30), "or use float64"),
     ],
 )
-def test_diagnose_suggestions(f, x, said):
-    assert said in pb.diagnose(f)(x).suggestion
+def test_diagnose_suggestions(f, x, message):
+    assert message in pb.diagnose(f)(x).suggestion
 
 
 def test_diagnose_refuses_non_functions():
@@ -343,11 +343,11 @@ ORDERS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("call", "told"), ORDERS.values(), ids=ORDERS)
-def test_debug_nans_reports_order_of_derivative(call, told):
-    with pytest.raises(NanError, match=told) as caught, pb.debug_nans():
+@pytest.mark.parametrize(("call", "message"), ORDERS.values(), ids=ORDERS)
+def test_debug_nans_reports_order_of_derivative(call, message):
+    with pytest.raises(NanError, match=message) as caught, pb.debug_nans():
         call()
-    assert caught.value.report.op == told.split()[-1]
+    assert caught.value.report.op == message.split()[-1]
 
 
 @pytest.mark.parametrize(("call", "op", "mark"), CALLS.values(), ids=CALLS)

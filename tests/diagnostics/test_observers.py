@@ -62,7 +62,7 @@ def test_observers_are_off_after_blocks_of_several_threads():
 def test_debug_nans_first_import_inside_strong_zero():
     program = """
 import sys, pullback as pb
-assert not [name for name in sys.modules if "diagnostics" in name], "opened though nobody asked"
+assert not [name for name in sys.modules if "diagnostics" in name], "imported without being used"
 with pb.strong_zero():
     try:
         with pb.debug_nans():

@@ -40,7 +40,7 @@ def test_page_marks_first_nan_and_its_path(tmp_path: Path) -> None:
     assert "the NaN or infinity of the result began here" in details
 
 
-def test_click_shows_values_rule_cotangent_and_line(tmp_path: Path) -> None:
+def test_report_page_click_shows_values_rule_cotangent_and_line(tmp_path: Path) -> None:
     report = pb.trace(lambda x: np.sum(np.sin(x)))(np.array([0.0, 1.0]))
     page = report.to_html(tmp_path / "page.html").read_text("utf-8")
     details = run_in_page(page, CLICK % 1 + f"return {DETAILS};")
@@ -72,7 +72,7 @@ def test_page_shows_kernels_of_the_compiled_gradient(tmp_path: Path) -> None:
     assert "backward pass" in table
 
 
-def test_keyboard_moves_along_edges(tmp_path: Path) -> None:
+def test_report_page_keyboard_moves_along_edges(tmp_path: Path) -> None:
     page = pb.trace(lambda x: np.exp(np.sin(x)))(1.0).to_html(tmp_path / "page.html").read_text("utf-8")
     script = f"""
         const nodes = document.querySelectorAll("#graph .node"), key = k => new KeyboardEvent("keydown", {{key: k}});
@@ -133,7 +133,7 @@ def test_screenshot_shows_the_marked_nan(
     assert compute_contrast(label) > 4.5
 
 
-def test_page_is_one_file_without_network_and_small(tmp_path: Path) -> None:
+def test_report_page_is_one_small_file_without_network_requests(tmp_path: Path) -> None:
     def deep(x: np.ndarray, w: np.ndarray) -> np.ndarray:
         for _ in range(125):
             x = np.tanh(x @ w) + x * 0.5
@@ -146,7 +146,7 @@ def test_page_is_one_file_without_network_and_small(tmp_path: Path) -> None:
     assert set(re.findall(r"https?://[^\"\s]+", page)) == {"http://www.w3.org/2000/svg"}
 
 
-def test_page_escapes_names_and_source(tmp_path: Path) -> None:
+def test_report_page_escapes_names_and_source(tmp_path: Path) -> None:
     v = pb.variable(2.0, name="</script><script>alert(1)</script>{{data}}")
     page = pb.diagnose(lambda x: x * v)(1.0).to_html(tmp_path / "page.html").read_text("utf-8")
     names = run_in_page(page, 'return [...document.querySelectorAll("#graph .node text")].map(t => t.textContent);')

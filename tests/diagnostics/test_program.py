@@ -64,6 +64,6 @@ def test_trace_gradients_trees_and_custom_gradients():
     assert program.steps[1].inputs == ("p['a']", "p['a']")
 
 
-def test_trace_shape_excludes_examples():
+def test_trace_under_vmap_reports_shape_of_one_example():
     steps = pb.trace(pb.vmap(lambda x: pb.exp(x)))(np.ones((5, 2))).steps
     assert next(s.shape for s in steps if s.op == "exp") == (2,)

@@ -54,7 +54,7 @@ def show(x: object) -> Elements:
     ],
     ids=lambda x: f"{x.dtype}{list(x.shape)}",
 )  # fmt: skip
-def test_tensor_shows_dtype_shape_and_at_most_a_screenful(x: np.ndarray) -> None:
+def test_html_of_tensor_shows_dtype_shape_and_limited_rows(x: np.ndarray) -> None:
     page = show(pb.tensor(x))
     assert f"{x.dtype}{list(x.shape)}" in page.text
     assert page.text.count("\n") < 15
@@ -66,12 +66,12 @@ def test_tensor_html_counts_nonfinite_elements() -> None:
     assert "1 infinite" in show(pb.tensor([np.inf, 1.0])).text
 
 
-def test_large_array_is_shown_by_means_of_blocks() -> None:
+def test_html_of_large_array_shows_means_of_blocks() -> None:
     page = show(pb.tensor(np.ones((1000, 1000))))
     assert page.names.count("rect") == 8 * 64
 
 
-def test_names_are_escaped() -> None:
+def test_html_escapes_names() -> None:
     v = pb.variable(1.0, name="<script>alert(1)</script>", trainable=False)
     page = show(v)
     assert "script" not in page.names
@@ -79,19 +79,19 @@ def test_names_are_escaped() -> None:
     assert "not trainable" in page.text
 
 
-def test_tensor_of_many_examples_has_no_html() -> None:
+def test_tensor_under_vmap_has_no_html() -> None:
     seen = []
     pb.vmap(lambda x: (seen.append(x._repr_html_()), x)[1])(np.ones((2, 3)))
     assert seen == [None]
 
 
-def test_traced_tensor_shows_its_value() -> None:
+def test_html_of_traced_tensor_shows_its_value() -> None:
     seen = []
     pb.grad(lambda x: (seen.append(show(x).text), x * x)[1])(3.0)
     assert "3.0" in seen[0]
 
 
-def test_compiled_function_lists_its_programs() -> None:
+def test_html_of_compiled_function_lists_its_programs() -> None:
     f = pb.compile(lambda x: np.sum(np.tanh(x)))
     assert "not called yet" in show(f).text
     assert repr(f) == "<compiled <lambda>, 0 programs>"
@@ -103,7 +103,7 @@ def test_compiled_function_lists_its_programs() -> None:
     assert "graph" in show(f.lower(np.ones(3))).text
 
 
-def test_gradient_function_shows_signature_and_settings() -> None:
+def test_html_of_gradient_function_shows_signature_and_settings() -> None:
     def loss(w, x, y=1.0):
         return w * x + y
 
@@ -113,20 +113,20 @@ def test_gradient_function_shows_signature_and_settings() -> None:
     assert "jacobian of sin(x1, /)" in show(pb.jacobian(np.sin)).text
 
 
-def test_program_shows_function_and_steps() -> None:
+def test_html_of_program_shows_function_and_steps() -> None:
     program = pb.compile(np.sin).lower(np.ones(3))
     assert repr(program) == "<program of sin, 1 step>"
     assert "Program of sin" in show(program).text
 
 
-def test_reports_show_ops_and_lines() -> None:
+def test_html_of_reports_shows_ops_and_lines() -> None:
     assert "exp" in show(pb.trace(lambda x: pb.exp(x))(1.0)).text
     assert "log" in show(pb.diagnose(lambda x: np.log(x - 1.0))(1.0)).text
     assert "No NaN" in show(pb.diagnose(lambda x: x)(1.0)).text
     assert "rounding" in show(pb.explain(lambda x: pb.floor(x))(1.5)).text
 
 
-def test_model_and_history() -> None:
+def test_html_of_model_and_history() -> None:
     model = pb.sequential([pb.layers.dense(1, input_shape=[2], name="<b>")])
     assert "<b> (dense)" in show(model).text
     model.compile(optimizer="sgd", loss="mean_squared_error", metrics=["mae"])

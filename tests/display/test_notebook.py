@@ -92,11 +92,11 @@ def read(output: dict[str, Any], kind: str) -> str:
     return "".join(output["data"].get(kind, ""))
 
 
-def test_nothing_is_written_to_standard_error(outputs: Outputs) -> None:
+def test_notebook_cells_write_nothing_to_stderr(outputs: Outputs) -> None:
     assert [output for cell in outputs.values() for output in cell if output["output_type"] == "stream"] == []
 
 
-def test_objects_show_html_and_text(outputs: Outputs) -> None:
+def test_notebook_objects_show_html_and_text(outputs: Outputs) -> None:
     failed = [name for name, cell in outputs.items() if any(output["output_type"] == "error" for output in cell)]
     assert failed == ["shape error", "value error"]
     for name in CELLS.keys() - WITHOUT_HTML:
@@ -109,7 +109,7 @@ def test_objects_show_html_and_text(outputs: Outputs) -> None:
     assert "cell 10, line 2" in read(outputs["diagnosis"][-1], "text/html")
 
 
-def test_bars_are_lines_that_end_full(outputs: Outputs) -> None:
+def test_notebook_progress_bars_end_full(outputs: Outputs) -> None:
     epochs = [read(output, "text/plain") for output in outputs["history"][:-1]]
     assert [re.sub(r" \d.*", "", line) for line in epochs] == ["Epoch", "Epoch"]
     for line in [*epochs, read(outputs["progress"][0], "text/plain")]:
@@ -117,7 +117,7 @@ def test_bars_are_lines_that_end_full(outputs: Outputs) -> None:
     assert "val_loss=" in epochs[-1]
 
 
-def test_errors_end_at_the_users_line(outputs: Outputs) -> None:
+def test_notebook_tracebacks_end_at_user_line(outputs: Outputs) -> None:
     for name, line in {"shape error": "----> 3     return np.sum(y @", "value error": "----> 2     return x *"}.items():
         error = outputs[name][-1]
         text = re.sub(r"\x1b\[[\d;]*m", "", "\n".join(error["traceback"]))
@@ -129,7 +129,7 @@ def test_errors_end_at_the_users_line(outputs: Outputs) -> None:
     assert "(cell 16, line 2)" in outputs["value error"][-1]["evalue"]
 
 
-def test_completion_lists_public_names_only(outputs: Outputs) -> None:
+def test_notebook_completion_lists_public_names_only(outputs: Outputs) -> None:
     matches = eval(read(outputs["completion"][0], "text/plain"))
     found = {text: {name.rpartition(".")[2] for name in names} for text, names in matches.items()}
     for text, name in {"pb.": "grad", "pb.losses.": "huber_loss", "x.": "exp", "v.": "assign", "model.": "fit"}.items():
@@ -139,7 +139,9 @@ def test_completion_lists_public_names_only(outputs: Outputs) -> None:
 
 
 @pytest.mark.parametrize(("back", "fore"), [("#ffffff", "#111111"), ("#111111", "#eeeeee")], ids=["light", "dark"])
-def test_cells_fit_a_phone_in_both_themes(outputs: Outputs, back: str, fore: str, tmp_path: Path) -> None:
+def test_notebook_output_fits_phone_width_in_light_and_dark_theme(
+    outputs: Outputs, back: str, fore: str, tmp_path: Path
+) -> None:
     shown = "".join(f"<p>{read(outputs[name][-1], 'text/html')}</p>" for name in CELLS if name not in WITHOUT_HTML)
     style = f"<style>body {{ background: {back}; color: {fore}; font: 14px sans-serif }}</style>"
     page, file = f'<!doctype html><meta charset="utf-8">{style}{shown}', tmp_path / "cells.png"

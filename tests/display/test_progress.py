@@ -153,9 +153,9 @@ def test_progress_step_time_excludes_validation(verbose, monkeypatch):
     assert ("5.0 s - " in stream.getvalue()) == (verbose == 2)
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(2.5, "1.25 s"), (0.0025, "1.2 ms"), (5e-6, "2 µs")])
-def test_progress_formats_step_time(seconds, said):
-    assert progress._format_time_per_step(seconds, 2) == f"{said}/step"
+@pytest.mark.parametrize(("seconds", "formatted"), [(2.5, "1.25 s"), (0.0025, "1.2 ms"), (5e-6, "2 µs")])
+def test_progress_formats_step_time(seconds, formatted):
+    assert progress._format_time_per_step(seconds, 2) == f"{formatted}/step"
 
 
 @pytest.mark.parametrize("verbose", [3, "loud", None])

@@ -226,7 +226,7 @@ def derive_calls(only: str = "", one_of: int = 1, first: int = 0) -> list[Call]:
                 continue
             if name in FROM_METHODS:
                 args = (*args[:1], *FROM_METHODS[name])
-            if any(map(is_list_of_arrays, args)) and not is_asked(function, args):
+            if any(map(is_list_of_arrays, args)) and not is_dispatched(function, args):
                 continue  # NumPy makes one array of such a list, whatever is in it
             variants: list[dict[str, Any]] = [{}]
             base = _try(function, args, {})
@@ -249,7 +249,7 @@ def derive_calls(only: str = "", one_of: int = 1, first: int = 0) -> list[Call]:
     return [*made.values()]
 
 
-class AskedError(Exception):
+class DispatchedError(Exception):
     """NumPy gave a call to one of its arguments."""
 
 
@@ -259,17 +259,17 @@ class Probe:
     shape, ndim, dtype = (3,), 1, np.dtype(float)
 
     def __array_function__(self, *args: Any) -> Any:
-        raise AskedError
+        raise DispatchedError
 
     def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
-        raise AskedError
+        raise DispatchedError
 
 
 def is_list_of_arrays(x: Any) -> bool:
     return isinstance(x, list | tuple) and bool(x) and isinstance(x[0], np.ndarray)
 
 
-def is_asked(function: Any, args: Any) -> bool:
+def is_dispatched(function: Any, args: Any) -> bool:
     """Return whether NumPy leaves a call to the arrays in its arguments."""
 
     def replace(x: Any) -> Any:
@@ -281,7 +281,7 @@ def is_asked(function: Any, args: Any) -> bool:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             function(*replace(args))
-    except AskedError:
+    except DispatchedError:
         return True
     except Exception:
         return False

@@ -69,7 +69,7 @@ def test_dtypes_are_not_equal_to_none() -> None:
         info.dtypes(kind="float")
 
 
-def test_device_is_cpu() -> None:
+def test_array_api_device_is_cpu() -> None:
     t = pb.tensor([1.0])
     assert t.device == "cpu"
     assert t.to_device("cpu") is t
@@ -135,12 +135,12 @@ def check_like_numpy(name: str, dtype: str, got: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(("name", "dtype"), CHOSEN)
-def test_functions_match_numpy(name: str, dtype: str) -> None:
+def test_array_api_functions_match_numpy(name: str, dtype: str) -> None:
     check_like_numpy(name, dtype, listed({**CASES, **FLOATS}[name](xp, xp.asarray(draw(dtype)))))
 
 
 @pytest.mark.parametrize(("name", "dtype"), [(n, d) for n, d in CHOSEN if d.startswith("float")])
-def test_functions_of_traced_tensors_match_numpy(name: str, dtype: str) -> None:
+def test_array_api_functions_of_traced_tensors_match_numpy(name: str, dtype: str) -> None:
     def f(x: Any) -> Any:
         check_like_numpy(name, dtype, listed({**CASES, **FLOATS}[name](xp, x)))
         return xp.sum(x)
@@ -148,7 +148,7 @@ def test_functions_of_traced_tensors_match_numpy(name: str, dtype: str) -> None:
     pb.grad(f)(draw(dtype))
 
 
-def test_special_values_are_those_of_standard() -> None:
+def test_special_values_match_array_api_standard() -> None:
     inf = np.inf
     x, y = xp.asarray([inf, -inf, 5.0, -5.0, inf]), xp.asarray([2.0, 2.0, -inf, inf, inf])
     with np.errstate(invalid="ignore"):
@@ -161,7 +161,7 @@ def test_special_values_are_those_of_standard() -> None:
     np.testing.assert_array_equal(np.asarray(xp.tanh(xp.asarray([complex(inf, 7e153), complex(-inf, 1)]))), [1, -1])
 
 
-def test_unique_values_keep_nan_apart_and_gradients() -> None:
+def test_unique_values_keep_each_nan_and_gradients() -> None:
     assert np.isnan(np.asarray(xp.unique_values(xp.asarray([np.nan, 1.0, np.nan])))).sum() == 2
     weights = np.array([1.0, 10.0, 100.0])
     found = pb.grad(lambda x: xp.sum(xp.unique_values(x) * weights))(np.array([3.0, 1.0, 3.0, 2.0]))
@@ -267,7 +267,7 @@ def test_nextafter_has_gradient_of_its_argument() -> None:
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
-def test_copies_are_apart_and_keep_gradient(duplicate: Any) -> None:
+def test_copies_share_no_memory_and_keep_gradient(duplicate: Any) -> None:
     t = pb.tensor([1.0, 2.0])
     made = duplicate(t)
     made[0] = 9.0

@@ -37,7 +37,7 @@ def test_public_modules_load_lazily() -> None:
     assert pb.autograd is ag
 
 
-def test_gradient_of_containers() -> None:
+def test_autograd_gradient_of_containers() -> None:
     point = namedtuple("point", "a b")
 
     def f(p: Any, scale: float = 1.0) -> Any:
@@ -53,7 +53,7 @@ def test_gradient_of_containers() -> None:
     check_grads(f)(given)
 
 
-def test_lists_of_numbers_are_lists() -> None:
+def test_autograd_gradient_of_list_is_list() -> None:
     assert ag.grad(lambda x: x[0] * x[1:][0])([2.0, 3.0]) == [3.0, 2.0]
 
 
@@ -73,18 +73,18 @@ def test_independent_output_warns_and_is_zero() -> None:
 
 @pytest.mark.filterwarnings("ignore:Output seems")
 @pytest.mark.parametrize("f", [lambda x: x, lambda x: 1j * np.sum(x), lambda x: [np.sum(x)], lambda x: np.all(x > 0)])
-def test_grad_refuses_other_than_one_real_number(f: Any) -> None:
+def test_autograd_grad_of_non_scalar_or_complex_output_raises(f: Any) -> None:
     with pytest.raises(TypeError, match="real scalar-output"):
         ag.grad(f)(X)
 
 
-def test_integers_are_differentiated_as_floats() -> None:
+def test_autograd_differentiates_integers_as_floats() -> None:
     assert ag.grad(lambda x: x**2)(3) == 6.0
     with pytest.raises(TypeError, match="Can't differentiate"):
         ag.grad(lambda x: 1.0)("text")
 
 
-def test_operators() -> None:
+def test_autograd_differential_operators() -> None:
     A = onp.arange(9.0).reshape(3, 3)
 
     def f(x: Any) -> Any:
@@ -162,7 +162,7 @@ def test_primitive_without_rule_is_refused() -> None:
     assert ag.grad(onp.sin)(0.5) == pytest.approx(onp.cos(0.5))
 
 
-def test_modules_for_authors_of_rules() -> None:
+def test_autograd_helpers_for_writing_vjp_rules() -> None:
     scaled = primitive(lambda x, y: x * y)
     defvjp(
         scaled,
@@ -227,7 +227,7 @@ def test_wrong_shape_from_rule_is_refused() -> None:
         ag.grad(f)(X)
 
 
-def test_deprecated_spellings() -> None:
+def test_autograd_deprecated_spellings() -> None:
     f = primitive(lambda x, y: x * y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -239,7 +239,7 @@ def test_deprecated_spellings() -> None:
     assert ag.grad(f)(2.0, 3.0) == 0.0
 
 
-def test_engine_of_autograd_is_refused_by_name() -> None:
+def test_autograd_tracer_internals_raise_with_replacement() -> None:
     with pytest.raises(ImportError, match=r"pb\.trace"):
         from pullback.autograd.tracer import Node  # noqa: F401
     with pytest.raises(TypeError, match="register_node"):
@@ -280,7 +280,7 @@ def test_fixed_point_and_its_second_derivative() -> None:
     assert ag.grad(ag.grad(sqrt))(2.0) == pytest.approx(-0.25 * 2.0**-1.5)
 
 
-def test_flatten_is_differentiated() -> None:
+def test_autograd_flatten_is_differentiable() -> None:
     value = {"b": (X, 2.0), "a": [onp.ones((2, 2))]}
     vector, unflatten = flatten(value)
     assert vector.shape == (8,)
@@ -307,7 +307,7 @@ def test_where_keeps_python_numbers() -> None:
     assert np.where(X > 0, X, 0.0).dtype == float
 
 
-def test_rules_by_argnum() -> None:
+def test_autograd_rules_by_argnum() -> None:
     add = primitive(lambda *xs: sum(xs))
     defvjp_argnum(add, lambda argnum, ans, args, kwargs: lambda g: g * 1.0)
     assert ag.grad(lambda x: add(x, 2.0, x))(1.0) == 2.0

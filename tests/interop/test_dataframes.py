@@ -75,7 +75,7 @@ def test_operators_with_foreign_ufuncs() -> None:
     np.testing.assert_allclose(grad(lambda w: pb.sum(labelled) * w[0]), [6.0, 0.0])
 
 
-def test_variable_is_hidden_from_xarray() -> None:
+def test_xarray_does_not_see_tensor_variable_method() -> None:
     t = pb.tensor([1.0, 2.0])
     space: dict[str, Any] = {}
     find = "def find(x): return getattr(x, 'variable', x)"
@@ -84,7 +84,7 @@ def test_variable_is_hidden_from_xarray() -> None:
     assert t.variable(False, "frozen").trainable is False
 
 
-def test_helper_ops_are_no_methods() -> None:
+def test_helper_ops_are_not_tensor_methods() -> None:
     names = {n for n in dir(pb.Tensor) if not n.startswith("_")}
     helpers = "getitem set_item scatter contract cast_to_float eigh_rows give_to_largest diagonal_part gamma_draw"
     assert not names & {*helpers.split()}

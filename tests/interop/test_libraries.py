@@ -102,7 +102,7 @@ def test_matplotlib_plots_untraced_tensors() -> None:
 # ---- einops, autoray, opt_einsum
 
 
-def test_einops() -> None:
+def test_einops_operations_on_tensors() -> None:
     einops = pytest.importorskip("einops")
     for f in (
         lambda t: einops.rearrange(t, "a (b c) -> b a c", c=3) ** 2,
@@ -145,7 +145,7 @@ def test_order_of_imports_does_not_matter(first: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_opt_einsum() -> None:
+def test_opt_einsum_contract_of_tensors() -> None:
     oe = pytest.importorskip("opt_einsum")
     for backend in ("auto", "numpy"):
         check(lambda t, b=backend: oe.contract("ij,jk,kl->il", t, M.T, M if t is M else t, backend=b), M)

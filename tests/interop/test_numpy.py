@@ -158,7 +158,7 @@ CASES: dict[str, Case] = {
     "std by position": (lambda x: np.std(x, 0, None, None, 1), A),
     "std, correction": (lambda x: np.std(x, axis=1, correction=1, keepdims=True), A),
     "var, ddof": (lambda x: np.var(x, axis=(0, 1), ddof=2), T),
-    "defaults said": (lambda x: np.sum(x, axis=0, dtype=None, out=None) + np.mean(x, axis=0, where=np._NoValue), A),
+    "defaults given": (lambda x: np.sum(x, axis=0, dtype=None, out=None) + np.mean(x, axis=0, where=np._NoValue), A),
     "average": (lambda x, w: np.average(x, axis=1, weights=w[0]), A, P),
     "average, returned": (lambda x, w: np.average(x, weights=w, axis=0, returned=True, keepdims=True), A, P),
     "quantile": (lambda x: np.quantile(x, [0.3, 0.75], axis=1), T),
@@ -365,7 +365,7 @@ def directions(arrays: Any) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_value_matches_numpy(name: str) -> None:
+def test_numpy_function_values_match_numpy(name: str) -> None:
     f, *arrays = CASES[name]
     for ours, theirs in zip(parts(f(*map(pb.tensor, arrays))), parts(f(*arrays)), strict=True):
         assert isinstance(ours, pb.Tensor)
@@ -375,7 +375,7 @@ def test_value_matches_numpy(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_gradient_matches_finite_differences(name: str) -> None:
+def test_numpy_function_gradients_match_finite_differences(name: str) -> None:
     f, *arrays = CASES[name]
     y, moved = projected(f, tuple(arrays)), directions(arrays)
     found = pb.grads(y, unconnected="zero")(arrays)
@@ -393,7 +393,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if n not in SIZES])
-def test_vmap_matches_loop(name: str) -> None:
+def test_vmap_of_numpy_functions_matches_loop(name: str) -> None:
     """With examples in any of the arrays; the gradient too, inside ``vmap`` and outside it."""
     f, *arrays = CASES[name]
     y = projected(f, tuple(arrays))
@@ -468,7 +468,7 @@ WIDER = {  # NumPy itself makes these float64
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in WIDER])
-def test_float32_stays_float32(name: str) -> None:
+def test_numpy_functions_of_float32_are_float32(name: str) -> None:
     f, *arrays = CASES[name]
     narrow = [x.astype(np.float32) for x in arrays]
     constants = any(isinstance(c, np.ndarray) and c.dtype == float for c in captured(getattr(f, "__code__", None)))
@@ -590,7 +590,7 @@ LOST: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", LOST)
-def test_unsupported_call_raises(name: str) -> None:
+def test_unsupported_numpy_call_raises(name: str) -> None:
     f, kind, message = LOST[name]
     with pytest.raises(kind, match=message):
         traced(f)
@@ -672,7 +672,7 @@ def test_indices_of_triangles_under_vmap_and_compile() -> None:
         np.testing.assert_array_equal(pb.compile(lambda x, f=f: x[f(x)])(A), A[f(A)])
 
 
-def test_unravel_index_of_computed_place() -> None:
+def test_unravel_index_of_computed_index() -> None:
     def largest(x: Any) -> Any:
         return x[np.unravel_index(np.argmax(x), x.shape)] ** 2
 
@@ -788,7 +788,7 @@ def test_numpy_program_under_transforms(name: str) -> None:
         np.testing.assert_allclose(run(f, V), expected, rtol=1e-5, atol=1e-6, err_msg=transform)
 
 
-def test_ufunc_at_computed_places_matches_numpy() -> None:
+def test_ufunc_at_with_computed_indices_matches_numpy() -> None:
     def f(x: Any, at: Any) -> Any:
         rows, one = np.zeros_like(x, shape=(5, 3)), np.zeros_like(x, shape=(5, 2))
         np.add.at(rows, at, x[:, None] * np.arange(3.0))
@@ -990,7 +990,7 @@ def test_unconnected_error_names_the_function() -> None:
 # ---- who is who
 
 
-def test_gradients_by_position() -> None:
+def test_stack_gradients_by_argument_position() -> None:
     left, right = pb.grads(lambda x, y: np.sum(np.stack([x, V, y, W]) * T[0, :1, 0] * np.arange(4.0)[:, None]))([V, W])
     np.testing.assert_allclose(left, np.zeros(4))
     np.testing.assert_allclose(right, np.full(4, 2 * T[0, 0, 0]))
@@ -1006,7 +1006,7 @@ class Other:
         return f"other {func.__name__}"
 
 
-def test_other_libraries_arrays() -> None:
+def test_numpy_functions_defer_to_other_array_classes() -> None:
     t = pb.tensor(A)
     assert np.add(t, Other()) == "other add"
     assert np.add(Other(), t) == "other add"
@@ -1039,14 +1039,14 @@ def test_numpy_functions_large_arrays(f: Any) -> None:
     np.testing.assert_allclose(pb.grad(lambda t: np.sum(f(t)))(x)[::9999], small, rtol=1e-12)
 
 
-def test_variables_are_read() -> None:
+def test_numpy_functions_of_variables() -> None:
     v = pb.variable(np.array([3.0, 4.0]), name="interop")
     value, grads = pb.variable_grads(lambda: np.linalg.norm(v) + np.hypot(v[0], 1.0) * 0 + np.dot([0.0, 1.0], v))
     np.testing.assert_allclose(value.numpy(), 9.0)
     np.testing.assert_allclose(grads["interop"].numpy(), [0.6, 1.8])
 
 
-def test_astype() -> None:
+def test_astype_method() -> None:
     assert np.astype(pb.tensor(A), np.float32).dtype == np.float32
     np.testing.assert_allclose(pb.grad(lambda x: np.astype(x, np.float32) * 3)(V), np.full(4, 3.0))
     assert pb.grad(lambda x: np.astype(x, np.float32) * 3)(V).dtype == float
@@ -1070,7 +1070,7 @@ def test_nanvar_of_complex_numbers() -> None:
     np.testing.assert_allclose(np.nanstd(z, axis=0).numpy(), np.nanstd(A + 1j * B, axis=0))
 
 
-def test_size_of_several_axes_and_rank_of_a_vector() -> None:
+def test_size_of_several_axes_and_matrix_rank_of_vector() -> None:
     assert np.size(pb.tensor(T), (0, 2)) == 8
     assert np.size(pb.tensor(T), 1) == 3
     assert traced(lambda t: np.linalg.matrix_rank(t[0])) == np.linalg.matrix_rank(A[0]) == 1
@@ -1106,7 +1106,7 @@ def test_methods_argmax_and_argmin_match_numpy(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
-def test_matrix_times_tensor_is_product_of_matrices() -> None:
+def test_numpy_matrix_times_tensor_is_matrix_product() -> None:
     m, a = np.matrix([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [5.0, 6.0]])
     for f in (lambda t: m * t, lambda t: t * m, lambda t: m * t[0, 0], lambda t: np.multiply(m, t), lambda t: m + t):
         assert np.allclose(np.asarray(f(pb.tensor(a))), f(a))
@@ -1167,7 +1167,7 @@ def test_ndarray_methods_work_or_are_refused_by_name() -> None:
             getattr(x, name)
 
 
-def test_integers_and_assertions_take_values_of_traced_tensors() -> None:
+def test_int_item_ndenumerate_and_numpy_testing_accept_traced_tensors() -> None:
     def f(x: Any) -> Any:
         np.testing.assert_allclose(x, [1.0, 3.0, 2.0])
         np.testing.assert_array_less(x, 4.0)
@@ -1232,7 +1232,7 @@ COMPLEX = np.array([1 + 2j, 3.0, -1j, 0.5 - 0.25j])
         lambda z: np.correlate(z, np.array([1j, 2.0]), "same"),
     ],
 )
-def test_variance_and_correlation_of_complex_numbers_are_numpys(f: Any) -> None:
+def test_variance_and_correlation_of_complex_numbers_match_numpy(f: Any) -> None:
     expected = f(COMPLEX)
     for found in (f(pb.tensor(COMPLEX)), pb.compile(f)(COMPLEX)):
         assert found.dtype == expected.dtype
@@ -1240,7 +1240,7 @@ def test_variance_and_correlation_of_complex_numbers_are_numpys(f: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
-def test_convolve_of_many_numbers(mode: str) -> None:
+def test_convolve_of_long_arrays(mode: str) -> None:
     x, y = np.random.default_rng(3).normal(size=(2, 300))
     f = lambda x, y: np.sum(np.convolve(x, y, mode) ** 2)
     np.testing.assert_allclose(np.asarray(np.convolve(pb.tensor(x), y[:80], mode)), np.convolve(x, y[:80], mode), 1e-9)
@@ -1270,7 +1270,7 @@ def test_axis_out_of_range_is_an_axis_error(call: str) -> None:
 
 
 @pytest.mark.parametrize("call", ["np.repeat(x, 3, axis=0)", "np.cumsum(x, axis=-1)", "np.cumprod(x, axis=0)"])
-def test_number_has_axis_zero(call: str) -> None:
+def test_numpy_functions_of_scalar_accept_axis_zero(call: str) -> None:
     def f(x: Any) -> Any:
         return eval(call, {"np": np, "x": x})
 
@@ -1309,7 +1309,7 @@ def test_transpose_of_vector_with_one_axis_as_number() -> None:
         "np.einsum('ij->i', np.array([[True, True]]))", "np.subtract.outer(np.array([1, 2], np.uint8), 2)",
     ],
 )  # fmt: skip
-def test_integers_and_complex_numbers_as_in_numpy(call: str) -> None:
+def test_numpy_functions_of_integers_and_complex_numbers_match_numpy(call: str) -> None:
     expected = eval(call, {"np": np, "complex": complex})
     found = eval(call.replace("np.array(", "tensor(").replace("np.arange(1, 21)", "tensor(np.arange(1, 21))"),
                  {"np": np, "complex": complex, "tensor": lambda *a: pb.tensor(np.array(*a))})  # fmt: skip
@@ -1327,14 +1327,14 @@ def test_integers_and_complex_numbers_as_in_numpy(call: str) -> None:
         ("np.put_along_axis(x, np.zeros((4, 1), int), 1.0, 0)", "have 2 axes"),
     ],
 )  # fmt: skip
-def test_wrong_values_of_arguments_raise_as_in_numpy(call: str, message: str) -> None:
+def test_wrong_argument_values_raise_value_or_type_error(call: str, message: str) -> None:
     with pytest.raises((ValueError, TypeError)):
         eval(call, {"np": np, "x": np.arange(4.0)})
     with pytest.raises((ValueError, TypeError), match=message):
         eval(call, {"np": np, "x": pb.tensor(np.arange(4.0))})
 
 
-def test_nan_to_num_copies_integers_and_putmask_with_nothing_writes_nothing() -> None:
+def test_nan_to_num_of_integers_copies_and_putmask_of_empty_values_writes_nothing() -> None:
     x = pb.tensor(np.array([1, 2]))
     y = np.nan_to_num(x)
     y[0] = 5
@@ -1362,7 +1362,7 @@ def test_cov_of_one_row_whose_columns_are_variables() -> None:
 
 @pytest.mark.parametrize("run", [lambda f, x: f(x), lambda f, x: pb.compile(f)(x)], ids=["eager", "compiled"])
 @pytest.mark.parametrize("f", [np.var, np.std])
-def test_variance_without_degrees_of_freedom_is_that_of_numpy(f: Any, run: Any) -> None:
+def test_variance_without_degrees_of_freedom_matches_numpy(f: Any, run: Any) -> None:
     for x in [np.array([1.0, 2.0]), np.array([1, 2]), np.zeros(0), np.ones(1)]:
         for ddof in (1, 2, 3):
             with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -1375,7 +1375,7 @@ def test_nanvar_without_degrees_of_freedom_is_nan() -> None:
         np.testing.assert_array_equal(np.nanvar(pb.tensor(np.array([1.0, np.nan, 3.0])), ddof=2), np.nan)
 
 
-def test_variance_of_chosen_elements_has_no_nan_from_the_others() -> None:
+def test_var_where_ignores_nan_outside_mask() -> None:
     x = np.array([1.0, np.nan, 4.0])
     np.testing.assert_allclose(pb.grad(lambda x: np.var(x, where=~np.isnan(x)))(x), [-1.5, 0, 1.5])
     np.testing.assert_allclose(pb.grad(lambda x: np.nanvar(x, mean=2.0))(x), [-1, 0, 2])

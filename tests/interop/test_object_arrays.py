@@ -391,7 +391,7 @@ def test_unsupported_function_of_object_array_raises(name: str, transform: Any) 
     assert isinstance(caught.value, PullbackError)
 
 
-def test_user_errors_are_unchanged() -> None:
+def test_user_errors_with_object_arrays_are_unchanged() -> None:
     class OwnError(ValueError):
         pass
 
@@ -442,7 +442,7 @@ def test_least_squares_with_the_jacobian_of_residuals() -> None:
     np.testing.assert_allclose(found.x, [1.0, 1.0])
 
 
-def test_aux_of_object_array() -> None:
+def test_has_aux_of_object_array() -> None:
     _, aux = pb.grad(lambda x: (x.sum(), {"parts": np.array([x[0], x[1] * 2])}), has_aux=True)(X)
     assert aux["parts"].dtype == np.float64
     np.testing.assert_array_equal(aux["parts"], [0.5, 4.0])

@@ -55,7 +55,7 @@ def test_brentq_inside_custom_root() -> None:
     np.testing.assert_allclose(pb.grad(lambda a: root(1.0, a))(2.0), 0.5 / np.sqrt(2.0))
 
 
-def test_scipy_error_after_refusal() -> None:
+def test_scipy_solver_error_after_refused_conversion_suggests_replacement() -> None:
     calls = 0
 
     def residual(z: float, x: Any) -> Any:
@@ -171,7 +171,7 @@ EDGES: dict[str, tuple[Callable[[Any, Any], Any], float]] = {  # of the support,
 
 
 @pytest.mark.parametrize("name", EDGES)
-def test_derivatives_at_edges(name: str) -> None:
+def test_scipy_derivatives_at_domain_edges(name: str) -> None:
     f, x = EDGES[name]
     theirs = SimpleNamespace(special=special, stats=stats)
     value, slope = pb.value_and_grad(lambda x: f(pb.scipy, x), unconnected="zero")(x)
@@ -189,7 +189,7 @@ def test_generalized_eigenvalues_compiled() -> None:
     np.testing.assert_allclose(found, linalg.eigh(a, b)[1], rtol=1e-9)
 
 
-def test_long_data_are_filtered_in_blocks() -> None:
+def test_lfilter_of_long_signal_matches_scipy() -> None:
     b, a, x = np.array([0.3, 0.4]), np.array([1.1, -0.3, 0.1]), np.sin(np.arange(600.0) ** 2)
     state = np.array([0.2, -0.1])
     found, end = pb.scipy.signal.lfilter(b, a, x, zi=state)
@@ -202,7 +202,7 @@ def test_long_data_are_filtered_in_blocks() -> None:
     np.testing.assert_allclose(np.sum(slopes * way), sum(by_differences), rtol=1e-5)
 
 
-def test_options_that_change_the_result_are_refused_by_name() -> None:
+def test_unsupported_scipy_options_raise_by_name() -> None:
     data = np.array([1.0, 4.0, 2.0, 8.0, 5.0, 7.0, 3.0, 9.0])
     with pytest.raises(ArgumentError, match=r"pb\.scipy\.stats\.skew: nan_policy='omit' is not known"):
         pb.grad(lambda x: pb.scipy.stats.skew(x, nan_policy="omit"))(data)
@@ -232,12 +232,12 @@ def test_euler_angles_in_gimbal_lock_raise() -> None:
         pb.scipy.spatial.transform.Rotation.from_euler("xyz", [0.1, np.pi / 2, 0.2]).as_euler("xyz")
 
 
-def test_rotation_at_no_angle_has_a_derivative() -> None:
+def test_rotvec_derivative_at_zero_rotation() -> None:
     rotation = pb.scipy.spatial.transform.Rotation
     np.testing.assert_allclose(pb.jacobian(lambda v: rotation.from_rotvec(v).as_rotvec())(np.zeros(3)), np.eye(3))
 
 
 @pytest.mark.skipif(np.lib.NumpyVersion(scipy.__version__) < "1.17.0", reason="older versions of SciPy have it in C")
-def test_rotation_of_scipy_names_the_replacement() -> None:
+def test_scipy_rotation_of_tensor_error_names_replacement() -> None:
     with pytest.raises(TracedValueError, match=r"Use pb\.scipy\.spatial\.transform\.Rotation\.from_rotvec"):
         pb.grad(lambda v: Rotation.from_rotvec(v).as_quat()[0])(np.ones(3))

@@ -203,7 +203,7 @@ def test_linear_operator_in_a_solver() -> None:
     np.testing.assert_allclose(scipy.sparse.linalg.cg(J, A @ [1.0, 1.0])[0], [1.0, 1.0])
 
 
-def test_install_and_uninstall() -> None:
+def test_install_and_uninstall_of_scipy_support() -> None:
     before = scipy.optimize.minimize
     with pb.scipy.install():
         assert pb.scipy.is_installed()

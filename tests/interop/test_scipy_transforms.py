@@ -59,7 +59,7 @@ def test_compiled_expm_squares_as_often_as_each_matrix_needs() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_dtype_of_results(dtype: Any) -> None:
+def test_dtypes_of_scipy_functions(dtype: Any) -> None:
     x = pb.tensor(np.array([0.5, 1.5], dtype))
     for f in (stats.norm.logpdf, special.erfi, fft.dct, linalg.toeplitz, lambda x: signal.fftconvolve(x, x)):
         assert f(x).dtype == dtype

@@ -25,7 +25,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_text_of_traced_number(name: str) -> None:
+def test_str_of_traced_number(name: str) -> None:
     write, expected = TEXTS[name]
     texts: list[str] = []
 

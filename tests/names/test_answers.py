@@ -327,7 +327,7 @@ def test_unknown_keyword_error_under_transforms() -> None:
             transform(lambda x: pb.sum(x, dim=0))(np.ones((2, 3)))
 
 
-def test_other_call_errors_are_unchanged() -> None:
+def test_call_errors_other_than_unknown_keyword_are_unchanged() -> None:
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'shape'"):
         pb.zeros()
     with pytest.raises(TypeError, match="multiple values for argument 'shape'"):

@@ -142,7 +142,7 @@ def test_leaky_relu_slopes(alpha):
     np.testing.assert_allclose(pb.step(x, alpha), [alpha, alpha, 1, 1])
 
 
-def test_default_parameters():
+def test_activation_parameter_none_means_default():
     x = np.array([-1.0, 2.0])
     for f in (pb.leaky_relu, pb.step, pb.softmax, pb.log_softmax):
         np.testing.assert_array_equal(f(x, None), f(x))

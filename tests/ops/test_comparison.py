@@ -156,7 +156,7 @@ def test_comparison_numpy_aliases(name, other):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("b", ["array", "number", 0, 0.0, -0.0, 2.5, "wider"])
-def test_where_of_many_elements_has_numpys_bits(dtype: str, b: object) -> None:
+def test_where_of_many_elements_equals_numpy(dtype: str, b: object) -> None:
     random = np.random.default_rng(0)
     x = random.normal(size=(90, 100)).astype(dtype)
     x[0, :5] = np.nan, np.inf, -np.inf, -0.0, 0.0

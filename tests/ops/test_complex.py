@@ -106,7 +106,7 @@ def random(like: Any) -> Any:
 
 
 @pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
-def test_first_and_second_order_in_both_modes(f: Any) -> None:
+def test_complex_derivatives_in_both_modes_to_second_order(f: Any) -> None:
     t, w, value = random(Z), random(A) - A, np.asarray(f(Z))
     np.testing.assert_allclose(f(pb.tensor(Z)).numpy(), value, rtol=1e-12)
     want, dy = along(f, Z, t), random(value)
@@ -129,7 +129,7 @@ def test_real_input_has_real_gradient() -> None:
     assert (type(x), type(z)) == (float, complex)
 
 
-def test_kinds_of_complex_inputs() -> None:
+def test_complex_gradients_of_numbers_lists_dicts_and_tensors() -> None:
     square = lambda z: np.sum(np.abs(z) ** 2)
     assert pb.grad(square)(3 + 4j) == 6 + 8j
     assert pb.grad(square)([1j, 2.0]) == [2j, 4 + 0j]
@@ -142,7 +142,7 @@ def test_kinds_of_complex_inputs() -> None:
     assert pb.grad(lambda z: z * z)(Z, X).dtype == np.complex128
 
 
-def test_python_numbers_are_weak_and_exact() -> None:
+def test_python_complex_numbers_are_weak_and_exact() -> None:
     assert (pb.tensor([1.0]) * 0.1j).dtype == np.complex64
     assert (pb.tensor([1j]) * 0.1j).dtype == np.complex64
     assert (0.1j * pb.tensor(np.ones(1))).tolist() == [0.1j]
@@ -173,7 +173,7 @@ def test_complex_result_without_dy_raises() -> None:
     close(pb.grad(lambda z: z * z)(Z, pb.tensor(X)), np.conj(2 * Z) * X, 1e-12)
 
 
-def test_gradient_tape() -> None:
+def test_gradient_tape_of_complex_tensors() -> None:
     z = pb.tensor(Z)
     with pb.GradientTape(persistent=True) as tape:
         tape.watch(z)
@@ -242,7 +242,7 @@ def test_complex_bad_parts_raise() -> None:
         pb.log_sum_exp(Z)
 
 
-def test_numpys_elementwise_functions_keep_or_refuse_imaginary_parts() -> None:
+def test_elementwise_numpy_functions_keep_or_refuse_imaginary_parts() -> None:
     for f in (np.sinc, np.exp2, lambda z: np.float_power(z, 2.0), np.nan_to_num):
         np.testing.assert_allclose(f(pb.tensor(Z)).numpy(), f(Z), rtol=1e-13)
     with pytest.raises(ArgumentError, match=r"np\.heaviside: expected real numbers, got dtype complex128"):

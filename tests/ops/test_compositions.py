@@ -323,7 +323,7 @@ def test_integers_have_no_gradient(name: str) -> None:
 
 
 @pytest.mark.parametrize("f", [pb.to_float, lambda x: pb.cast(x, "float32")])
-def test_cast_gradient_dtype(f: Any) -> None:
+def test_gradient_dtype_of_cast_composition(f: Any) -> None:
     d = pb.grad(lambda x: f(x) * f(x))(np.array([0.5, 1.5]))
     assert d.dtype == np.float64
     np.testing.assert_array_equal(d, [1.0, 3.0])

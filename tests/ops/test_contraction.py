@@ -92,7 +92,7 @@ def test_strided_and_read_only_operands():
 
 
 @pytest.mark.parametrize("n", [1, 200])
-def test_big_products_with_a_short_axis(n):
+def test_matmul_of_large_matrices_with_short_axis(n):
     x, y = drawn((200, n), (n, 200))
     got = pb.grads(lambda x, y: pb.sum(pb.square(x @ y)))([x, y])
     np.testing.assert_allclose(got[0], 2 * (x @ y) @ y.T)

@@ -190,7 +190,7 @@ def test_separable_conv2d_is_composition() -> None:
     close(np.moveaxis(first, 1, -1), want)
 
 
-def test_lists_tensors_variables_and_methods() -> None:
+def test_conv2d_of_lists_tensors_variables_and_as_method() -> None:
     x, f = drawn(1, 3, 3, 1).astype("f4"), drawn(2, 2, 1, 1).astype("f4")
     want = pb.conv2d(x, f)
     assert isinstance(want, np.ndarray)
@@ -204,7 +204,7 @@ def test_lists_tensors_variables_and_methods() -> None:
 
 
 @pytest.mark.parametrize("form", ["NHWC", "NCHW"])
-def test_gradients_in_both_layouts(form: str) -> None:
+def test_conv2d_gradients_in_both_data_formats(form: str) -> None:
     x, f, deep, point = drawn(2, 5, 4, 2), drawn(3, 2, 2, 3), drawn(2, 2, 2, 2), drawn(1, 1, 4, 2)
     x = x if form == "NHWC" else np.moveaxis(x, -1, 1)
     checked(lambda x, f: pb.conv2d(x, f, (2, 1), "same", form), x, f)

@@ -95,7 +95,7 @@ class Held:
 
 
 @pytest.mark.parametrize("wrapped", [lambda a: a, lambda a: a.T, lambda a: a[::-1], Held, lambda a: a[0]])
-def test_arrays_are_copied(wrapped: Any) -> None:
+def test_creation_ops_copy_arrays(wrapped: Any) -> None:
     a = np.ones((2, 2), np.float32)
     given = wrapped(a)
     made = [pb.tensor(given), pb.tensor(given, "float32")]

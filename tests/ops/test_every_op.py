@@ -139,7 +139,7 @@ def close(a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-7) -> None:
 
 
 @every_case
-def test_value_shape_and_kind(op: Any, inputs: Any, params: Any) -> None:
+def test_every_op_value_has_shape_and_type_of_rule(op: Any, inputs: Any, params: Any) -> None:
     xs = drawn(op, inputs)
     out = op.call(xs, params)
     assert isinstance(out, np.ndarray | np.generic)
@@ -153,7 +153,7 @@ def test_value_shape_and_kind(op: Any, inputs: Any, params: Any) -> None:
 
 
 @every_case
-def test_read_only_and_strided_inputs(op: Any, inputs: Any, params: Any) -> None:
+def test_every_op_of_read_only_and_strided_inputs(op: Any, inputs: Any, params: Any) -> None:
     xs = drawn(op, inputs)
     strided = [np.repeat(x, 2, axis=-1)[..., ::2] if x.ndim else x.copy() for x in xs]
     for x in strided:
@@ -170,7 +170,7 @@ def test_read_only_and_strided_inputs(op: Any, inputs: Any, params: Any) -> None
 
 
 @every_case
-def test_float32_stays_float32(op: Any, inputs: Any, params: Any) -> None:
+def test_every_op_of_float32_is_float32(op: Any, inputs: Any, params: Any) -> None:
     xs = drawn(op, inputs)
     narrow = [narrowed(x) for x in xs]
     wide = [widened(x) for x in narrow]
@@ -196,7 +196,7 @@ def test_float32_stays_float32(op: Any, inputs: Any, params: Any) -> None:
 
 
 @every_flowing_case
-def test_first_order_in_both_modes(op: Any, inputs: Any, params: Any) -> None:
+def test_every_op_first_order_in_both_modes(op: Any, inputs: Any, params: Any) -> None:
     f, ins = of_the_moving(op, drawn(op, inputs), params)
     assert ins, "a sample of an op with a derivative has an input to differentiate by"
     rng = random(op, "directions")
@@ -215,7 +215,7 @@ def test_first_order_in_both_modes(op: Any, inputs: Any, params: Any) -> None:
 
 
 @every_flowing_case
-def test_gradient_by_each_input(op: Any, inputs: Any, params: Any) -> None:
+def test_every_op_gradient_by_each_input(op: Any, inputs: Any, params: Any) -> None:
     """The steps for one operand on the tape are other ones than those for all."""
     f, ins = of_the_moving(op, drawn(op, inputs), params)
     if len(ins) == 1:
@@ -246,7 +246,7 @@ def test_every_op_second_order(op: Any, inputs: Any, params: Any) -> None:
 
 
 @pytest.mark.parametrize("op", [op for op in ELEMENTWISE if len(op.inputs) > 1], ids=lambda op: op.name)
-def test_plain_number_may_be_any_operand(op: Any) -> None:
+def test_every_op_accepts_python_number_as_any_operand(op: Any) -> None:
     samples, params = op.acts.samples()[0]
     given = [np.full(2, np.mean(op.domain) if is_shape(x) else np.ravel(x)[0]) for x in samples]
     for i, x in enumerate(given):
@@ -292,7 +292,7 @@ def examples(op: Any, xs: list[Any], inputs: Any, on: Any) -> list[Any]:
 
 
 @every_case
-def test_vmap_matches_loop(op: Any, inputs: Any, params: Any) -> None:
+def test_vmap_of_every_op_matches_loop(op: Any, inputs: Any, params: Any) -> None:
     """With the examples on any subset of the inputs, and along any axis."""
     xs = drawn(op, inputs)
     f = lambda *a: op.call(a, params)
@@ -310,7 +310,7 @@ def test_vmap_matches_loop(op: Any, inputs: Any, params: Any) -> None:
 
 
 @every_flowing_case
-def test_vmap_of_grad_matches_loop(op: Any, inputs: Any, params: Any) -> None:
+def test_vmap_of_grad_of_every_op_matches_loop(op: Any, inputs: Any, params: Any) -> None:
     """The gradient inside ``vmap`` is that of a loop, and outside it is the sum where an input is the same for all."""
     xs = drawn(op, inputs)
     live = moving(op, xs)
@@ -363,13 +363,13 @@ def check_compiled(op: Any, xs: list[Any], params: Any, tight: tuple[float, floa
 
 
 @for_samples(OPS, one_of=2)  # the others in float32
-def test_compiled_matches_eager(op: Any, inputs: Any, params: Any) -> None:
+def test_every_op_compiled_matches_eager(op: Any, inputs: Any, params: Any) -> None:
     """As machine code, or with its NumPy kernel between machine code, an op gives what it gives; gradients too."""
     check_compiled(op, drawn(op, inputs), params, (1e-11, 1e-13))
 
 
 @for_samples(OPS, one_of=2, first=1)
-def test_compiled_matches_eager_in_float32(op: Any, inputs: Any, params: Any) -> None:
+def test_every_op_compiled_matches_eager_in_float32(op: Any, inputs: Any, params: Any) -> None:
     check_compiled(op, [narrowed(x) for x in drawn(op, inputs)], params, (2e-5, 2e-6))
 
 
@@ -381,7 +381,7 @@ class NamesOfNumpy(Library):
 
 @pytest.mark.filterwarnings("ignore:compile. backend=.* has no")
 @for_samples(OPS, one_of=4)
-def test_array_libraries_match_eager(op: Any, inputs: Any, params: Any) -> None:
+def test_every_op_by_array_library_matches_eager(op: Any, inputs: Any, params: Any) -> None:
     """As a graph that another library runs: those that are installed, and NumPy by its names, as CuPy would."""
     xs = drawn(op, inputs)
     f = make_value_and_gradients(op, xs, params)
@@ -402,7 +402,7 @@ BIG = {np.float32: (1320, 100), np.float64: (660, 100)}  # 528 kB
 @pytest.mark.sampled(2)
 @every_elementwise_op
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_large_arrays_match_small_ones(op: Any, dtype: Any) -> None:
+def test_every_op_of_large_arrays_matches_small_ones(op: Any, dtype: Any) -> None:
     """From 512 KiB on values and cotangents live in recycled buffers; tiles of a small array must not notice."""
     rows, columns = BIG[dtype]
     xs, params = elementwise_inputs(op, *[(columns,)] * len(op.inputs))
@@ -478,7 +478,7 @@ def test_elementwise_edge_values(op: Any) -> None:
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
-def test_docstring_has_an_example(op: Any) -> None:
+def test_every_op_docstring_has_example(op: Any) -> None:
     first, *_ = op.function.__doc__.split("\n")
     assert first.strip()
     assert ">>> " in op.function.__doc__
@@ -542,7 +542,7 @@ def complex_inputs(op: Any, xs: list[Any], which: int) -> list[Any]:
 
 
 @every_case
-def test_complex_inputs(op: Any, inputs: Any, params: Any) -> None:
+def test_every_op_of_complex_inputs(op: Any, inputs: Any, params: Any) -> None:
     """A complex input gives the continuation of the real function, with right derivatives, or an error of ours."""
     xs = drawn(op, inputs)
     for which in [i for i, x in enumerate(xs) if x.dtype.kind == "f"]:

@@ -26,7 +26,7 @@ def given(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", ANSWERS, ids=[f"{n}-{case['op']}" for n, case in enumerate(ANSWERS)])
-def test_values_match_tensorflow_js(case: Any) -> None:
+def test_image_values_match_tensorflow_js(case: Any) -> None:
     name = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", case["op"]).lower().split(".")[1]
     args = [given(x) for x in case["args"]]
     for wrap in (lambda x: x, pb.tensor):

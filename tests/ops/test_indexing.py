@@ -70,7 +70,7 @@ def test_getitem(name: str) -> None:
     np.testing.assert_allclose(pb.jvp(f, [M], [M])[1], (gradient(f, M) * M).sum(), rtol=1e-6)
 
 
-def test_traced_index() -> None:
+def test_getitem_with_traced_index() -> None:
     def f(x: Any, i: Any) -> Any:
         return (x[i][:2] * x[i > 1]).sum()
 
@@ -78,7 +78,7 @@ def test_traced_index() -> None:
     assert gradient.tolist() == [3.0, 3.0, 1.0 + 2.0]
 
 
-def test_cotangent_is_not_modified() -> None:
+def test_getitem_gradient_does_not_modify_cotangent() -> None:
     dy = np.ones(3)
     pb.grad(lambda x: pb.concat([x[:1] + x[1:2], x[:2]]) + x[0])(X, dy)
     assert dy.tolist() == [1.0, 1.0, 1.0]
@@ -240,7 +240,7 @@ def test_setitem_of_a_constant() -> None:
     assert (t.tolist(), u.tolist()) == ([8.0, 1.0, 9.0], [8.0, 1.0, 9.0])
 
 
-def test_gradient_is_writable() -> None:
+def test_gradient_tensor_is_writable() -> None:
     x = pb.tensor(X)
     g = pb.grad(lambda x: (x * x).sum())(x)
     g[0] = 0
@@ -473,7 +473,7 @@ def test_gather_bad_input_raises(name: str, kind: str) -> None:
         call() if kind == "plain" else pb.grad(lambda _: call())(1.0)
 
 
-# ------------------------------------------------------------------ the quick way back
+# ------------------------------------------------------------------ the gradient of gather by adding rows
 
 
 @pytest.mark.parametrize("width", [(), (1,), (3,), (8,), (2, 4), (9,)])
@@ -496,7 +496,7 @@ def test_add_rows(width: Any, numbers: int, many: int, fresh: bool) -> None:
 
 @pytest.mark.parametrize("wrong", [np.inf, np.nan])
 @pytest.mark.parametrize("numbers", [4, 5000])
-def test_add_rows_not_finite(wrong: float, numbers: int) -> None:
+def test_add_rows_of_nan_and_infinities(wrong: float, numbers: int) -> None:
     values = np.ones((2000, 8))
     values[0, 3] = wrong
     got = np.zeros((numbers, 8))

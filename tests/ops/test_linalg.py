@@ -147,7 +147,7 @@ def array(stored: Any, complex_too: bool) -> Any:
 
 @pytest.mark.parametrize("face", [pb.linalg, np.linalg], ids=["pb.linalg", "np.linalg"])
 @pytest.mark.parametrize("name", STORED)
-def test_gradients_match_pytorch_and_jax(name: str, face: Any) -> None:
+def test_linalg_gradients_match_pytorch_and_jax(name: str, face: Any) -> None:
     case, f, is_complex = STORED[name], REFERENCE[name.split(",")[0]], "complex" in name
     x = array(case["x"], is_complex)
     value, grad = pb.value_and_grad(lambda x: f(face, x))(x)
@@ -235,7 +235,7 @@ def test_lstsq() -> None:
     assert pb.linalg.lstsq(low, np.ones(3)).rank == 1
 
 
-def test_measures_and_structure() -> None:
+def test_linalg_rank_trace_cond_norm_match_numpy() -> None:
     assert pb.linalg.matrix_rank(np.stack([A, np.ones((3, 3))])).tolist() == [3, 1]
     close(pb.linalg.trace(BATCH), np.trace(BATCH, axis1=1, axis2=2))
     close(pb.linalg.trace(A, 1), np.trace(A, 1))
@@ -300,7 +300,7 @@ def test_full_qr_and_wide_matrices(f: Callable[[Any], Any]) -> None:
     close(np.vdot(pb.grad(first)(x), e), slope(first, x, e), 1e-5, 1e-7)
 
 
-def test_symmetric_gradients() -> None:
+def test_gradients_of_symmetric_matrix_functions_are_symmetric() -> None:
     for f in (pb.linalg.cholesky, pb.linalg.eigvalsh, lambda x: pb.linalg.eigh(x).eigenvectors[:, :1] ** 2):
         g = pb.grad(lambda x, f=f: weighed(f(x)))(S)
         close(g, g.T, atol=1e-14)
@@ -362,7 +362,7 @@ def parts(out: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", FACES)
-def test_numpy_functions(name: str) -> None:
+def test_numpy_linalg_functions_of_tensors(name: str) -> None:
     f, x = FACES[name]
     want = f(x)
     got = f(pb.tensor(x))
@@ -466,7 +466,7 @@ def test_inverses_and_determinants_of_large_matrices(dtype: str, order: Any) -> 
     np.testing.assert_allclose(second, -inverse.T @ w.T @ inverse.T, bound["rtol"], 30 * bound["atol"])
 
 
-def test_large_singular_matrices() -> None:
+def test_large_singular_matrix_slogdet_inv_and_gradients() -> None:
     x = np.random.default_rng(0).normal(size=(60, 60))
     x[7] = 0
     sign, log = pb.linalg.slogdet(x)
@@ -495,7 +495,7 @@ def test_gradient_of_one_part_of_a_decomposition(part: str) -> None:
 
 
 @pytest.mark.parametrize("values", [pb.linalg.eigvalsh, pb.linalg.svdvals])
-def test_values_of_large_matrices_keep_their_decomposition(values: Any) -> None:
+def test_derivatives_of_eigvalsh_and_svdvals_of_large_matrices(values: Any) -> None:
     x = np.random.default_rng(0).normal(size=(2, 50, 50))
     x = x + np.swapaxes(x, -1, -2)
     first = pb.grad(lambda x: pb.sum(values(x) ** 2))

@@ -96,7 +96,7 @@ def test_loss_gradients(name: str, before: Any, between: Any, want: Any, reducti
 
 
 @every_loss
-def test_float32_and_integer_labels_stay_float32(name: str, before: Any, between: Any, want: Any) -> None:
+def test_losses_of_float32_with_integer_labels_are_float32(name: str, before: Any, between: Any, want: Any) -> None:
     labels, predictions, *more = before
     narrow = predictions.astype(np.float32)
     whole = np.round(labels).astype(np.int32)
@@ -107,7 +107,7 @@ def test_float32_and_integer_labels_stay_float32(name: str, before: Any, between
     assert g.dtype == np.float32
 
 
-def test_lists_tensors_and_variables() -> None:
+def test_losses_of_lists_tensors_and_variables() -> None:
     v = pb.variable([1.0, 2.0])
     z = pb.losses.mean_squared_error([1.0, 4.0], v)
     assert isinstance(z, pb.Tensor)
@@ -117,14 +117,14 @@ def test_lists_tensors_and_variables() -> None:
 
 
 @pytest.mark.parametrize("reduction", [1, 3])
-def test_zero_weights(reduction: int) -> None:
+def test_losses_with_zero_weights(reduction: int) -> None:
     f = lambda y, w: pb.losses.mean_squared_error(LABELS, y, w, reduction)
     assert f(LOGITS, np.zeros((4, 1))) == 0
     assert not np.any(pb.grad(lambda y: f(y, 0.0))(LOGITS))
     assert pb.losses.absolute_difference(np.zeros((0, 2)), np.zeros((0, 2)), reduction=reduction) == 0
 
 
-def test_broadcast_weights() -> None:
+def test_losses_with_broadcast_weights() -> None:
     x = np.arange(6.0).reshape(2, 3)
     assert pb.losses.compute_weighted_loss(x, np.array([[1.0], [0.0]])) == 1  # (0 + 1 + 2) / 3
     assert pb.losses.compute_weighted_loss(x, np.array([[2.0, 0.0, 1.0]]), "mean") == (6 + 7) / 6
@@ -141,7 +141,7 @@ def test_label_smoothing() -> None:
     )
 
 
-def test_extreme_logits() -> None:
+def test_cross_entropy_of_extreme_logits() -> None:
     far = np.array([[1e4, -1e4, 0.0]])
     for hot, want in ((0, 0.0), (1, 2e4), (2, 1e4)):
         labels = np.eye(3)[[hot]]

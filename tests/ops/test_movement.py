@@ -52,7 +52,7 @@ COMPOSED = {
 
 
 @pytest.mark.parametrize("name", COMPOSED)
-def test_gradient_of_compositions(name: str) -> None:
+def test_gradients_of_composed_movement_ops(name: str) -> None:
     f = COMPOSED[name]
     np.testing.assert_allclose(pb.grad(weighed(f))(X), gradient(weighed(f), X), rtol=1e-6, atol=1e-6)
     v = np.ones_like(X)
@@ -143,7 +143,7 @@ def test_movement_bad_input_raises(name: str, kind: str) -> None:
         call() if kind == "plain" else pb.grad(lambda _: call())(1.0)
 
 
-def test_gradients_own_their_memory() -> None:
+def test_movement_gradients_own_their_memory() -> None:
     gradient = pb.grad(lambda x: pb.transpose(x).reshape([-1]).sum())(X)
     gradient[0, 0] = 5.0
     assert pb.grad(lambda x: pb.transpose(x).reshape([-1]).sum())(X)[0, 0] == 1.0

@@ -54,7 +54,7 @@ def test_seed_repeats_draws(name: str) -> None:
 
 
 @every_draw
-def test_shapes_and_dtypes(name: str) -> None:
+def test_random_shapes_and_dtypes(name: str) -> None:
     draw = DRAWS[name]
     for shape in ([], [3], (2, 0), [2, 3], 4):
         z = draw(shape, seed=1)
@@ -68,7 +68,7 @@ def test_shapes_and_dtypes(name: str) -> None:
 
 @every_draw
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_mean_and_variance(name: str, dtype: str) -> None:
+def test_random_mean_and_variance(name: str, dtype: str) -> None:
     z = DRAWS[name]([N], dtype=dtype, seed=2).numpy().astype(float)
     mean, variance = MOMENTS[name]
     assert abs(z.mean() - mean) < 5 * np.sqrt(variance / N)
@@ -96,7 +96,7 @@ def test_random_bounds() -> None:
         (pb.random.exponential, [2.0], lambda z, s: [z / s]),
     ],
 )
-def test_gradients_of_location_and_scale(draw: Any, point: Any, scale: Any) -> None:
+def test_random_gradients_of_location_and_scale(draw: Any, point: Any, scale: Any) -> None:
     f = lambda *p: draw([4], *p, dtype="float64", seed=3)
     z = f(*point).numpy()
     w = np.arange(1.0, 5.0)
@@ -142,7 +142,7 @@ def test_gamma_second_order_and_rate() -> None:
     np.testing.assert_allclose(pb.grad(rate)(2.0), (rate(2 + h).item() - rate(2 - h).item()) / (2 * h), rtol=1e-8)
 
 
-def test_gradient_of_mean_is_unbiased() -> None:
+def test_random_gradient_of_mean_is_unbiased() -> None:
     alpha = np.full(N, 0.7)
     assert abs(pb.grad(lambda a: pb.random.gamma(None, a, seed=1))(alpha).mean() - 1) < 0.03
 

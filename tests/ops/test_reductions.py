@@ -27,7 +27,7 @@ def tuple_of(axis):
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("name", SMOOTH | FLAT)
-def test_axes_match_numpy(name, axis, keepdims):
+def test_reductions_over_axes_match_numpy(name, axis, keepdims):
     f, numpys = getattr(pb, name), (SMOOTH | FLAT)[name]
     for x in (X, X.transpose(2, 0, 1), X[:, ::-2], np.asfortranarray(X)):
         want = numpys(x, axis=tuple_of(axis), keepdims=keepdims)
@@ -42,7 +42,7 @@ def test_axes_match_numpy(name, axis, keepdims):
 
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("name", SMOOTH)
-def test_derivatives_over_axes(name, axis):
+def test_reduction_derivatives_over_axes(name, axis):
     f = getattr(pb, name)
     if name == "std" and axis == ():
         return  # zero everywhere, a kink
@@ -50,7 +50,7 @@ def test_derivatives_over_axes(name, axis):
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-def test_read_only_input(name):
+def test_reductions_of_read_only_array(name):
     x = X.copy()
     x.flags.writeable = False
     pb.grad(lambda x: pb.sum(getattr(pb, name)(x, 1)))(x)
@@ -109,7 +109,7 @@ def test_scalar_reductions(name):
     assert pb.grad(f)(x) == slopes.get(name, 1)
 
 
-def test_lists_and_python_numbers():
+def test_reductions_of_lists_and_python_numbers():
     assert pb.sum([[1, 2], [3, 4]], [0, 1]).numpy() == 10
     assert pb.norm([3, 4]).numpy() == 5
     assert pb.norm(-3.0) == 3
@@ -335,14 +335,14 @@ def test_argmax_and_any_have_no_gradient():
 
 
 @pytest.mark.parametrize("name", [*SMOOTH, *FLAT, "arg_max", "arg_min"])
-def test_axis_out_of_range(name):
+def test_reduction_axis_out_of_range_raises(name):
     for x in (X, pb.tensor(X)):
         with pytest.raises(ShapeError, match=rf"{name}: axis 3 is out of range for rank 3; use -3 to 2"):
             getattr(pb, name)(x, 3)
 
 
 @pytest.mark.parametrize("name", [*SMOOTH, *FLAT])
-def test_bad_axes_raise(name):
+def test_reductions_over_bad_axes_raise(name):
     f = getattr(pb, name)
     with pytest.raises(ShapeError, match=rf"{name}: an axis is named twice in \(0, -3\)"):
         f(X, (0, -3))

@@ -26,7 +26,7 @@ def by_hand(name, x, axis, exclusive, reverse):
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize(("exclusive", "reverse"), WAYS)
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
-def test_values_and_derivatives(name, axis, exclusive, reverse):
+def test_scan_values_and_derivatives(name, axis, exclusive, reverse):
     f = getattr(pb, name)
     for x in (X, X[::-1, ::2], X.T):
         want = by_hand(name, x, axis, exclusive, reverse)
@@ -37,7 +37,7 @@ def test_values_and_derivatives(name, axis, exclusive, reverse):
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
-def test_default_axis(name):
+def test_scan_default_axis_is_zero(name):
     np.testing.assert_allclose(getattr(pb, name)(X), getattr(np, name)(X, 0))
 
 
@@ -82,7 +82,7 @@ def test_scan_dtypes(name, dtype):
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
-def test_empty_and_read_only(name):
+def test_scans_of_empty_and_read_only_arrays(name):
     f = getattr(pb, name)
     for shape in ((0,), (0, 2), (2, 0)):
         assert f(np.zeros(shape), exclusive=True).shape == shape
@@ -94,7 +94,7 @@ def test_empty_and_read_only(name):
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
-def test_bad_axes_raise(name):
+def test_scans_over_bad_axes_raise(name):
     f = getattr(pb, name)
     with pytest.raises(ShapeError, match=f"{name}: axis 3 is out of range for rank 3; use -3 to 2"):
         f(X, 3)

@@ -62,7 +62,7 @@ def test_sorted_segments(name: str) -> None:
 
 
 @names
-def test_integer_dtypes(name: str) -> None:
+def test_segment_dtypes_of_integers(name: str) -> None:
     got = unsorted(name)(np.array([2, 3, 4], np.int32), np.array([0, 1, 1]), 2)
     assert got.dtype.kind == ("f" if name == "mean" else "i")
     assert got[0] == 2
@@ -111,7 +111,7 @@ def test_segment_max_of_infinities(name: str, columns: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(pb.compile(f)(x, ids), f(x, ids))
 
 
-def test_unused_elements_have_zero_gradient() -> None:
+def test_elements_of_no_segment_have_zero_gradient() -> None:
     dy = np.array([np.inf, 1.0])
     np.testing.assert_array_equal(pb.grad(lambda x: pb.unsorted_segment_sum(x, [-1, 1], 2))(np.ones(2), dy), [0, 1])
 

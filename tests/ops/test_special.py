@@ -29,7 +29,7 @@ def test_every_special_function_is_covered() -> None:
 
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_values_match_scipy(name: str, dtype: Any) -> None:
+def test_special_values_match_scipy(name: str, dtype: Any) -> None:
     f, reference = getattr(pb.special, name), getattr(scipy.special, name)
     args = [X.astype(dtype)] if name in UNARY else [np.array([2, 3, 2]), X.astype(dtype)]
     wide = [np.asarray(a, float) for a in args]
@@ -76,7 +76,7 @@ def test_products_with_a_logarithm_at_zero() -> None:
     np.testing.assert_allclose(dy, [0, 0, 2 / 3])
 
 
-def test_extreme_arguments() -> None:
+def test_special_gradients_at_extreme_arguments() -> None:
     x = np.array([-40.0, -10.0, 0.0, 10.0])
     np.testing.assert_allclose(
         pb.grad(pb.special.log_ndtr)(x), np.exp(-x * x / 2 - scipy.special.log_ndtr(x)) / np.sqrt(2 * np.pi), rtol=1e-10
@@ -91,12 +91,12 @@ def test_extreme_arguments() -> None:
 @pytest.mark.parametrize(
     ("name", "argument"), [("iv", "v"), ("ive", "v"), ("jv", "v"), ("polygamma", "n"), ("zeta", "x")]
 )
-def test_missing_derivative_raises(name: str, argument: str) -> None:
+def test_special_function_without_derivative_raises(name: str, argument: str) -> None:
     with pytest.raises(NoRuleError, match=f"{name} has no derivative in {argument} here"):
         pb.grad(lambda v: getattr(pb.special, name)(v, 1.5))(2.0)
 
 
-def test_error_without_scipy() -> None:
+def test_special_functions_without_scipy_raise() -> None:
     program = (
         "import sys; sys.modules['scipy'] = sys.modules['scipy.special'] = None\n"
         "import pullback as pb\n"
@@ -178,7 +178,7 @@ def test_recursive_rules_compile_without_recursion() -> None:
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", ["gammaln", "digamma", "erfc", "ndtr", "log_ndtr"])
-def test_functions_of_many_elements_are_scipys(name: str, dtype: str) -> None:
+def test_special_functions_of_many_elements_match_scipy(name: str, dtype: str) -> None:
     x = np.concatenate([np.linspace(-5.3, 20.0, 9000), [np.inf, np.nan, 0.0, -0.0, -2.0]]).astype(dtype)
     y = getattr(pb.special, name)(x)
     assert y.dtype == dtype
@@ -188,7 +188,7 @@ def test_functions_of_many_elements_are_scipys(name: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_polygamma_of_many_elements_is_scipys(n: int, dtype: str) -> None:
+def test_polygamma_of_many_elements_matches_scipy(n: int, dtype: str) -> None:
     x = np.concatenate([np.geomspace(1e-3, 1e5, 600), [np.inf]]).astype(dtype)
     for v in (x, np.append(x, x.dtype.type(np.nan)), np.append(x, x.dtype.type(-0.5))):
         y = pb.special.polygamma(n, v)

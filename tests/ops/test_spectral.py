@@ -33,7 +33,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("name", "way"), CALLS, ids=lambda x: str(x))
-def test_values_match_numpy(name: str, way: dict[str, Any]) -> None:
+def test_fft_values_match_numpy(name: str, way: dict[str, Any]) -> None:
     ours, theirs = getattr(pb.spectral, name), getattr(np.fft, name)
     only_real = name.startswith(("rfft", "ihfft"))
     for x in (X, X.astype(np.float32)) if only_real else (X, Z, Z.astype(np.complex64)):
@@ -49,7 +49,7 @@ def test_values_match_numpy(name: str, way: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("name", "way"), CALLS, ids=lambda x: str(x))
-def test_gradient_is_adjoint(name: str, way: dict[str, Any]) -> None:
+def test_fft_gradient_is_adjoint(name: str, way: dict[str, Any]) -> None:
     f = lambda x: getattr(np.fft, name)(x, **way)
     x = X if name.startswith(("rfft", "ihfft")) else Z
     y = f(x)
@@ -57,21 +57,21 @@ def test_gradient_is_adjoint(name: str, way: dict[str, Any]) -> None:
     np.testing.assert_allclose(np.vdot(pb.grad(f)(x, dy), x).real, np.vdot(dy, y).real, rtol=1e-10)
 
 
-def test_parseval() -> None:
+def test_gradient_of_fft_energy_follows_parseval() -> None:
     energy = lambda x: np.sum(np.abs(pb.spectral.fft(x, norm="ortho")) ** 2)
     np.testing.assert_allclose(pb.grad(energy)(Z), 2 * Z)
     np.testing.assert_allclose(pb.grad(energy)(X), 2 * X)
     assert pb.grad(energy)(X).dtype == float
 
 
-def test_inverse_roundtrip() -> None:
+def test_inverse_fft_roundtrip() -> None:
     for n in (4, 5):
         x = X[0, 0, :n]
         back = lambda x, n=n: np.sum(pb.spectral.irfft(pb.spectral.rfft(x), n) * np.arange(n))
         np.testing.assert_allclose(pb.grad(back)(x), np.arange(n), atol=1e-12)
 
 
-def test_tfjs_order_of_arguments() -> None:
+def test_fft_accepts_argument_order_of_tfjs() -> None:
     x = pb.tensor([[1.0, 2.0, 3.0]])
     np.testing.assert_allclose(pb.spectral.rfft(x, 4).numpy(), np.fft.rfft([[1, 2, 3]], 4), rtol=1e-6)
     assert pb.spectral.rfft(x).dtype == np.complex64
@@ -106,7 +106,7 @@ def test_spectral_bad_input_raises(call: Any, error: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
-def test_single_precision_transforms_are_numpys(name: str) -> None:
+def test_fft_of_float32_matches_numpy(name: str) -> None:
     random = np.random.default_rng(0)
     for shape, n, axis in (((6, 8), None, -1), ((6, 8), 5, 0), ((2, 3, 9), 16, 1), ((1, 7), None, 0)):
         for dtype in ("f4", "c8"):

@@ -59,7 +59,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict:
     return json.loads(run.stdout)
 
 
-def test_examples_print_the_same_text(seen: dict) -> None:
+def test_playground_examples_print_same_text_as_python(seen: dict) -> None:
     assert len(seen["printed"]) == 8
     for title, shown in seen["printed"].items():
         with contextlib.redirect_stdout(io.StringIO()) as printed, np.errstate(all="ignore"):
@@ -67,20 +67,20 @@ def test_examples_print_the_same_text(seen: dict) -> None:
         assert shown == printed.getvalue(), title
 
 
-def test_gradients_and_compiled_programs(seen: dict) -> None:
+def test_playground_runs_gradients_and_compiled_programs(seen: dict) -> None:
     assert seen["gradient"] == "[ 3. 12.]\n"
     assert seen["compiled"] == "[1. 1.]\n"
     assert "NumPy runs compiled programs" in seen["ready"]
 
 
-def test_error_shows_the_users_lines(seen: dict) -> None:
+def test_playground_error_shows_user_lines(seen: dict) -> None:
     lines = seen["error"].splitlines()
     assert lines[:2] == ["line 4: pb.grad(f)(x)", "line 3: return x @ np.ones(5)"]
     assert lines[2].startswith("pullback.errors.ShapeError: matmul")
     assert len(lines) == 3
 
 
-def test_pictures_and_report(seen: dict) -> None:
+def test_playground_shows_pictures_and_report(seen: dict) -> None:
     assert seen["frames"] == ["picture", "picture", "page"]
     assert min(seen["heights"]) > 100
     assert "log" in seen["texts"]["page"]
@@ -92,7 +92,7 @@ def test_page_and_pictures_fit_a_phone_in_dark_mode(seen: dict) -> None:
     assert seen["pictureBack"] == "rgb(20, 22, 26)"
 
 
-def test_endless_loop_can_be_stopped(seen: dict) -> None:
+def test_playground_stops_endless_loop(seen: dict) -> None:
     assert seen["afterStop"] == "2\n"
 
 
@@ -100,12 +100,12 @@ def test_playground_shares_code_by_url(seen: dict) -> None:
     assert seen["shared"] == "print('shared ✓')"
 
 
-def test_page_sends_no_requests(seen: dict) -> None:
+def test_playground_sends_no_requests(seen: dict) -> None:
     assert seen["requests"] == []
     assert seen["errors"] == []
 
 
-def test_functions_of_the_page_run_without_a_browser(
+def test_playground_bootstrap_runs_without_browser(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sent: list[tuple[str, str]] = []

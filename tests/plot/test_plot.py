@@ -26,19 +26,19 @@ def labels(picture) -> list[str]:
     return [e.text or "" for e in ET.fromstring(picture.svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
-def test_function_draws_exact_derivatives() -> None:
+def test_plot_function_draws_exact_derivatives() -> None:
     ax = pb.plot.function(lambda x: x**3, -1.0, 1.0, derivatives=2, points=5)
     x = np.linspace(-1.0, 1.0, 5)
     for line, y in zip(ax.get_lines(), [x**3, 3 * x**2, 6 * x], strict=True):
         np.testing.assert_allclose(line.get_ydata(), y, atol=1e-12)
 
 
-def test_function_leaves_gaps_where_it_is_not_finite() -> None:
+def test_plot_function_leaves_gaps_at_non_finite_values() -> None:
     ax = pb.plot.function(np.log, -1.0, 1.0, derivatives=0, points=5)
     np.testing.assert_array_equal(np.isfinite(ax.get_lines()[0].get_ydata()), [False, False, False, True, True])
 
 
-def test_given_axes_are_drawn_on() -> None:
+def test_plot_functions_draw_on_given_axes() -> None:
     _, ax = plt.subplots()
     assert pb.plot.function(np.sin, 0.0, 1.0, ax=ax) is ax
     assert pb.plot.field(lambda x, y: x * y, (-1, 1), (-1, 1), ax=ax) is ax
@@ -46,21 +46,21 @@ def test_given_axes_are_drawn_on() -> None:
     assert pb.plot.confusion([0, 1], [[0.9, 0.1], [0.2, 0.8]], ax=ax) is ax
 
 
-def test_gradients_marks_vanishing_and_exploding() -> None:
+def test_plot_gradients_marks_vanishing_and_exploding() -> None:
     ax = pb.plot.gradients({"a": [1.0, 1e-9], "b": [1e6, np.nan]})
     assert len(ax.collections) == 3  # vanishing, exploding, not finite
     steps = [{"w": np.array([3.0, 4.0])}, {"w": None}]
     np.testing.assert_array_equal(pb.plot.gradients(steps).get_lines()[0].get_ydata(), [5.0, np.nan])
 
 
-def test_confusion_counts_and_shares() -> None:
+def test_plot_confusion_shows_counts_and_shares() -> None:
     ax = pb.plot.confusion([0, 0, 1, 2], [0, 1, 1, 2])
     np.testing.assert_array_equal(ax.images[0].get_array(), [[1, 1, 0], [0, 1, 0], [0, 0, 1]])
     with pytest.raises(pb.errors.ArgumentError, match="one length"):
         pb.plot.confusion([0, 1], [0])
 
 
-def test_filters_takes_layers_and_arrays() -> None:
+def test_plot_filters_takes_layers_and_arrays() -> None:
     model = pb.sequential([pb.layers.conv2d(3, 2, input_shape=[4, 4, 2])])
     assert len(pb.plot.filters(model.layers[0])) == 3
     _, ax = plt.subplots()
@@ -70,7 +70,7 @@ def test_filters_takes_layers_and_arrays() -> None:
         pb.plot.filters(np.ones((3, 3)))
 
 
-def test_graph_shows_ops_shapes_and_gradients(tmp_path: Path) -> None:
+def test_plot_graph_shows_ops_shapes_and_gradients(tmp_path: Path) -> None:
     picture = pb.plot.graph(lambda x, w: np.sum(np.tanh(x @ w)), np.ones((2, 3)), np.ones((3, 2)))
     assert {"x", "w", "matmul", "tanh", "sum"} <= {*labels(picture)}
     assert any(label.startswith("float64[2, 2] |g| ") for label in labels(picture))
@@ -82,7 +82,7 @@ def test_plot_graph_marks_non_finite_values() -> None:
     assert any("not finite" in label for label in labels(pb.plot.graph(np.log, 0.0)))
 
 
-def test_model_shows_branches() -> None:
+def test_plot_model_shows_branches() -> None:
     x = pb.input([4])
     a, b = pb.layers.dense(3, name="left")(x), pb.layers.dense(2, name="right")(x)
     picture = pb.plot.model(pb.model(x, pb.layers.concatenate(name="join")(a, b)))
@@ -100,7 +100,7 @@ def test_missing_matplotlib_error_names_package(monkeypatch: pytest.MonkeyPatch)
         pb.plot.function(np.sin, 0.0, 1.0)
 
 
-def test_numbers_of_a_confusion_matrix_are_legible() -> None:
+def test_plot_confusion_numbers_contrast_with_cells() -> None:
     ax = pb.plot.confusion([0] * 10 + [1] * 18, [0] * 6 + [1] * 4 + [0] * 10 + [1] * 8)
     (image,) = ax.images
     for text in ax.texts:

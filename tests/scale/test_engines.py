@@ -58,7 +58,7 @@ def wanted() -> tuple[bytes, bytes]:
 
 
 @pytest.mark.parametrize("engine", [pytest.param("ray", marks=long), "dask"])  # 15 and 8 s of CPU
-def test_cluster_gives_the_bits_of_one_process(engine: str, wanted: tuple[bytes, bytes]) -> None:
+def test_cluster_results_equal_single_process_bitwise(engine: str, wanted: tuple[bytes, bytes]) -> None:
     pytest.importorskip(PACKAGES[engine])
     with pb.scale.Pool(engine, workers=2, start_timeout=TIMEOUT) as pool:
         total = pool.sum(functions.loss, SHARDS)
@@ -109,7 +109,7 @@ def find_workers(engine: str) -> list[int]:
 @long
 @pytest.mark.parametrize("engine", ["processes", "ray", "dask"])
 @pytest.mark.parametrize("workers", [1, 2, 4])
-def test_bits_do_not_depend_on_the_number_of_workers(engine: str, workers: int) -> None:
+def test_cluster_results_do_not_depend_on_number_of_workers(engine: str, workers: int) -> None:
     pytest.importorskip(PACKAGES[engine])
     with pb.scale.Pool("serial") as pool:
         wanted = get_bits(pool.sum(functions.loss, SHARDS)), fit(pool, epochs=10)  # 30 steps

@@ -53,7 +53,7 @@ class SaveAndStop(pb.callbacks.Callback):
             self.stop("enough")
 
 
-def test_two_workers_give_the_bits_of_one_process(tmp_path: Path) -> None:
+def test_fit_with_two_workers_equals_single_process_bitwise(tmp_path: Path) -> None:
     validation = pb.scale.Shards((X, Y), parts=2)
     with pb.scale.Pool("serial") as pool:
         one, wanted = fit(pool, validation_data=validation)
@@ -88,7 +88,7 @@ def test_sharded_fit_losses_equal_single_process() -> None:
         np.testing.assert_allclose(pooled.predict(X), alone.predict(X), rtol=1e-4, atol=1e-5)
 
 
-def test_frozen_layers_keep_their_bits() -> None:
+def test_scale_fit_does_not_change_frozen_layers() -> None:
     model = make_model()
     model.layers[0].trainable = False
     before = [v.numpy().copy() for v in model.layers[0].variables]
@@ -97,7 +97,7 @@ def test_frozen_layers_keep_their_bits() -> None:
     assert all(np.array_equal(v.numpy(), old) for v, old in zip(model.layers[0].variables, before, strict=True))
 
 
-def test_nan_names_the_shard_and_leaves_the_model() -> None:
+def test_scale_fit_nan_error_names_shard_and_restores_model() -> None:
     y = Y.copy()
     y[20] = np.nan
     model = make_model()

@@ -70,7 +70,7 @@ def test_pool_sum_combines_with_local_terms(serial: pb.scale.Pool) -> None:
     np.testing.assert_allclose(ours["w"], pb.grad(lambda p: 3.0 * local(p) + prior(p))(PARAMS)["w"])
 
 
-def test_second_order_and_forward_mode(serial: pb.scale.Pool) -> None:
+def test_pool_sum_second_order_and_forward_mode(serial: pb.scale.Pool) -> None:
     total = serial.sum(functions.loss, SHARDS)
 
     def ours(w):
@@ -88,7 +88,7 @@ def test_second_order_and_forward_mode(serial: pb.scale.Pool) -> None:
     )
 
 
-def test_variables_tapes_and_optimizers(serial: pb.scale.Pool) -> None:
+def test_pool_sum_with_variables_tapes_and_optimizers(serial: pb.scale.Pool) -> None:
     total = serial.sum(functions.loss, SHARDS)
     w = pb.variable(PARAMS["w"], name="scale_w")
     grads = pb.variable_grads(lambda: total({"w": w, "b": 0.3})).grads
@@ -103,7 +103,7 @@ def test_variables_tapes_and_optimizers(serial: pb.scale.Pool) -> None:
     assert float(total({"w": w, "b": 0.3}).numpy()) < before
 
 
-def test_vjp_with_aux_tree_and_tape_of_second_order(serial: pb.scale.Pool) -> None:
+def test_pool_sum_vjp_with_aux_tree_and_second_order_tape(serial: pb.scale.Pool) -> None:
     total = serial.sum(functions.loss, SHARDS)
 
     def ours(p):
@@ -143,7 +143,7 @@ def test_pool_concat_joins_rows_with_derivatives_of_any_order(serial: pb.scale.P
         serial.concat(functions.loss, SHARDS)(PARAMS)
 
 
-def test_array_valued_sum(serial: pb.scale.Pool) -> None:
+def test_pool_sum_of_array_results(serial: pb.scale.Pool) -> None:
     x = np.arange(12.0).reshape(6, 2)
     total = serial.sum(functions.vector, pb.scale.Shards(x, parts=3))
     np.testing.assert_allclose(total(np.array([1.0, 2.0])), x.sum(axis=0) * [1, 2])
@@ -157,7 +157,7 @@ def test_pool_vjp_result_is_not_shared_between_calls(serial: pb.scale.Pool) -> N
         np.testing.assert_array_equal(pull(dy)[0], [4.0, 4.0])
 
 
-def test_processes_give_the_same_bits(serial: pb.scale.Pool, processes: pb.scale.Pool) -> None:
+def test_pool_sum_of_processes_equals_serial_bitwise(serial: pb.scale.Pool, processes: pb.scale.Pool) -> None:
     one, two = (pb.value_and_grad(pool.sum(functions.loss, SHARDS))(PARAMS) for pool in (serial, processes))
     assert np.asarray(one.value).tobytes() == np.asarray(two.value).tobytes()
     assert flatten(one.grad).tobytes() == flatten(two.grad).tobytes()
@@ -179,7 +179,7 @@ def test_killed_worker_is_replaced(processes: pb.scale.Pool) -> None:
         assert flatten(before).tobytes() == flatten(again).tobytes()
 
 
-def test_error_names_shard_and_has_traceback(processes: pb.scale.Pool) -> None:
+def test_worker_error_names_shard_and_has_traceback(processes: pb.scale.Pool) -> None:
     total = processes.sum(functions.fail, pb.scale.Shards(np.arange(4.0), parts=2))
     with pytest.raises(
         pb.errors.WorkerError, match=r"shard rows 2 of 2: ValueError: this shard is broken\n(.|\n)*in fail"
@@ -219,7 +219,7 @@ def test_scale_refuses_captured_variable(serial: pb.scale.Pool) -> None:
     assert pb.grad(total)(1.0) == 12.0
 
 
-def test_map_shows_a_bar(processes: pb.scale.Pool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pool_map_shows_progress_bar(processes: pb.scale.Pool, capsys: pytest.CaptureFixture[str]) -> None:
     processes.map(functions.double, range(3), verbose=2)
     assert "map double" in capsys.readouterr().err
 
@@ -231,14 +231,14 @@ def test_large_arrays_do_not_block_pipes(processes: pb.scale.Pool) -> None:
     np.testing.assert_array_equal(total(w), 5 * w)
 
 
-def test_map_keeps_order_and_names_item(processes: pb.scale.Pool) -> None:
+def test_pool_map_keeps_order_and_error_names_item(processes: pb.scale.Pool) -> None:
     assert processes.map(functions.double, range(7)) == [2 * i for i in range(7)]
     with pytest.raises(pb.errors.WorkerError, match="item 0: ZeroDivisionError"):
         processes.map(functions.divide, [1, 0, 2])
     assert processes.map(functions.double, [4]) == [8]
 
 
-def test_files_are_loaded_where_they_are_used(tmp_path: Path, processes: pb.scale.Pool) -> None:
+def test_shards_of_files_are_loaded_by_workers(tmp_path: Path, processes: pb.scale.Pool) -> None:
     paths = []
     for i in range(3):
         paths.append(tmp_path / f"part{i}.npy")
@@ -252,7 +252,7 @@ def test_files_are_loaded_where_they_are_used(tmp_path: Path, processes: pb.scal
     np.testing.assert_array_equal(pb.scale.Shards([tmp_path / "part.csv"]).load(0), [[1, 2], [3, 4]])
 
 
-def test_parquet_files_are_columns(tmp_path: Path, serial: pb.scale.Pool) -> None:
+def test_shards_of_parquet_files_are_dicts_of_columns(tmp_path: Path, serial: pb.scale.Pool) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     paths = [tmp_path / f"part{i}.parquet" for i in range(2)]
@@ -262,7 +262,7 @@ def test_parquet_files_are_columns(tmp_path: Path, serial: pb.scale.Pool) -> Non
     assert pb.value_and_grad(total)(2.0) == (15.0, 7.5)
 
 
-def test_folder_of_a_killed_program_is_removed() -> None:
+def test_pool_removes_folder_of_killed_program() -> None:
     lines = [
         "import os, runpy, signal",
         f"folder = runpy.run_path({folder.__file__!r})['Folder']('test')",
@@ -333,7 +333,7 @@ def test_order_of_sums_does_not_depend_on_workers(workers: int) -> None:
         assert add_range(sums.__getitem__, 0, len(sums), join) == add_range(lambda i: f"{i} ", 0, count, join)
 
 
-def test_command_checks_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+def test_scale_command_checks_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scale", "check", "--engine", "serial"]) == 0
     assert "same bits as one process: yes" in capsys.readouterr().out
 

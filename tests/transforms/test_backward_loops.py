@@ -107,7 +107,7 @@ def test_backward_pass_is_traced_as_loop(f: Callable[..., Any], args: tuple[Any,
 
 
 @pytest.mark.parametrize(("f", "args"), [(orbit, (draw(2), draw(2))), (delay, (draw(3), draw(STEPS, 3)))])
-def test_second_order_and_vmap(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+def test_second_order_and_vmap_of_traced_backward_loops(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
     def bend(*args: Any) -> Any:
         return pb.grad(lambda *xs: np.sum(np.sin(pb.grad(f, argnums=0)(*xs))), argnums=1)(*args)
 
@@ -121,7 +121,7 @@ def test_second_order_and_vmap(f: Callable[..., Any], args: tuple[Any, ...]) -> 
         assert_allclose(pb.compile(transform)(*args), transform(*args), rtol=1e-8, atol=1e-10)
 
 
-def test_values_of_steps_can_be_used_after_the_gradient() -> None:
+def test_step_values_are_usable_after_traced_backward_loop() -> None:
     def f(w: Any, x: Any) -> Any:
         kept: list[Any] = []
 
@@ -140,7 +140,7 @@ def test_values_of_steps_can_be_used_after_the_gradient() -> None:
 
 
 @pytest.mark.parametrize("kind", ["windows", "other steps", "whole array", "host op"])
-def test_other_loops_are_differentiated_step_by_step(kind: str) -> None:
+def test_irregular_loops_are_differentiated_step_by_step(kind: str) -> None:
     def f(w: Any, x: Any) -> Any:
         out, h = np.zeros_like(x), w * 1.0
         for i in range(2, len(x)):

@@ -77,7 +77,7 @@ def test_scan_matches_numpy_loop():
         assert_allclose(rows, ys)
 
 
-def test_scan_reverse_keeps_places_of_results():
+def test_scan_reverse_stacks_results_in_input_order():
     total, ys = pb.scan(lambda c, x: (c + x, c), 0.0, np.arange(4.0), reverse=True)
     assert total == 6
     assert_allclose(ys, [6, 5, 3, 0])
@@ -407,7 +407,7 @@ def test_cond_gradient_of_captured_value():
         check(lambda w, x: pb.grads(f, unconnected="zero")([w, x]), W[0], x)
 
 
-def test_cond_untaken_branch_leaves_no_nan():
+def test_cond_untaken_branch_gives_no_nan_gradient():
     f = lambda x: pb.cond(x > 0, lambda: np.log(x), lambda: x * 2)
     assert_allclose(pb.compile(pb.grad(f))(0.0), 2)
 
@@ -449,7 +449,7 @@ def test_switch_vmap_by_index():
 # ---- positions, and recurrent layers
 
 
-def test_scan_position_out_of_range_raises():
+def test_scan_index_out_of_range_raises():
     f = pb.compile(lambda i, x: pb.scan(lambda c, i: (c + x[i], None), 0.0, i)[0])
     assert_allclose(f(np.array([0, -1, 1]), X), X[0] + X[-1] + X[1])
     with pytest.raises(ShapeError, match="5 is out of range"):
@@ -600,7 +600,7 @@ def test_switch_of_one_branch_needs_no_index_when_compiled() -> None:
     assert pb.compile(lambda i, x: pb.switch(i, [lambda x: -x], x))(3, 7.0) == -7.0
 
 
-def test_while_loop_of_functions_that_take_the_carry_in_parts_is_refused() -> None:
+def test_while_loop_function_with_unpacked_carry_raises() -> None:
     with pytest.raises(ArgumentError, match=r"while_loop: cond is given the carry as one argument, but takes i, x\."):
         pb.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), [1, 2.0])
 
@@ -629,7 +629,7 @@ def _write_base_of_view(x: Any, u: Any) -> Any:
 
 
 @pytest.mark.parametrize("step", [_write_between_uses, _write_through_view, _write_base_of_view])
-def test_compiled_step_writes_to_value_that_only_captured_ones_make(step: Any) -> None:
+def test_compiled_step_writes_to_value_computed_from_captured_values_only(step: Any) -> None:
     f = lambda x: np.sum(pb.map(lambda u: step(x, u), np.stack([x, x * 2])))
     x = np.arange(3.0) + 1
     several = lambda x: np.stack([x, x + 1])
@@ -687,7 +687,7 @@ def _take_branch_beside_other_use(x: Any) -> Any:
         _take_branch_of_matrix, _take_branch_beside_other_use,
     ],
 )  # fmt: skip
-def test_value_used_only_by_branches_not_taken_leaves_no_nan(f: Any) -> None:
+def test_value_used_only_by_untaken_branches_gives_no_nan(f: Any) -> None:
     whole = lambda x: x * x + f(x)
     pull = lambda x: pb.vjp(whole, x)[1](2.0)[0]
     for x in (0.0, 0.7, 1.5):
@@ -845,7 +845,7 @@ def test_compiled_branch_that_writes_through_view_of_value_from_outside_is_refus
         pb.compile(f)(np.ones(3))
 
 
-def test_compiled_loop_computes_what_no_step_changes_before_it() -> None:
+def test_compiled_scan_hoists_loop_invariant_values() -> None:
     def f(w: Any, xs: Any) -> Any:
         return np.sum(pb.scan(lambda c, x: (np.tanh(c * np.exp(w) + x), None), w, xs)[0])
 

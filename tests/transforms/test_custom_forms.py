@@ -396,7 +396,7 @@ def test_nested_custom_gradient_capturing_input_raises():
         pb.grad(pb.grad(f))(2.0)
 
 
-def test_nested_custom_gradient_capturing_moved_input_raises():
+def test_nested_custom_gradient_capturing_input_with_tangent_raises():
     def f(x, w):
         @pb.custom_gradient
         def cube(x):

@@ -273,7 +273,7 @@ def guide(op, dy):
     return pb.relu(dy) * (op.inputs[0] > 0)
 
 
-def test_rule_that_applies_the_linear_function_to_its_tangent() -> None:
+def test_custom_jvp_rule_that_calls_its_own_linear_function() -> None:
     a = np.array([[1.0, 2.0], [3.0, 4.0]])
     f = pb.custom_jvp(lambda x: a @ x)
     f.defjvp(lambda primals, tangents: (f(*primals), f(*tangents)))

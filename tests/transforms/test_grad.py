@@ -204,7 +204,7 @@ def test_has_aux_returns_aux_undifferentiated():
 
 
 @pytest.mark.parametrize("out", [lambda x: x, lambda x: (x, 1, 2)])
-def test_has_aux_without_pair_raises(out):
+def test_grad_has_aux_without_pair_raises(out):
     with pytest.raises(GradientError, match=r"f must return \(y, aux\), got"):
         pb.grad(out, has_aux=True)(1.0)
 
@@ -365,7 +365,7 @@ def test_grads_of_text_array_error_names_argument():
 
 
 @pytest.mark.parametrize("convert", [float, int, np.float64, lambda x: x.numpy(), lambda x: x.item(), pickle.dumps])
-def test_reading_traced_tensor_raises(convert):
+def test_converting_traced_tensor_to_python_value_raises(convert):
     with pytest.raises(TypeError, match=r"would lose its gradient.*stop_gradient"):
         pb.grad(lambda x: x * convert(x))(2.0)
 
@@ -411,7 +411,7 @@ def test_dy_of_inner_grad_is_differentiated():
     assert pb.grad(lambda d: pb.grad(lambda x: x * x)(3.0, d))(pb.tensor(5.0)).item() == 6.0
 
 
-def test_grad_of_value_kept_from_inner_grad():
+def test_grad_of_value_escaped_from_inner_grad():
     def f(x):
         kept = []
         pb.grad(lambda y: kept.append(y * x) or y * y)(x)

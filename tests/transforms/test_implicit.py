@@ -221,7 +221,7 @@ def test_custom_root_initial_guess_has_no_gradient():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "told"),
+    ("call", "error", "message"),
     [
         (lambda: pb.custom_root(3, newton), ArgumentError, r"custom_root\(f, solve\): f must be a function, got int"),
         (lambda: pb.custom_root(cubic, None), ArgumentError, "solve must be a function, got NoneType"),
@@ -253,8 +253,8 @@ def test_custom_root_initial_guess_has_no_gradient():
         (lambda: pb.custom_root(cubic, newton)(1j, 1.0), ArgumentError, "complex numbers"),
     ],
 )
-def test_custom_root_bad_arguments_raise(call, error, told):
-    with pytest.raises(error, match=told):
+def test_custom_root_bad_arguments_raise(call, error, message):
+    with pytest.raises(error, match=message):
         call()
 
 

@@ -277,7 +277,7 @@ def test_tap_gradient_callback_raises_in_compiled_function():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "told"),
+    ("call", "error", "message"),
     [
         (
             lambda: pb.clip_gradient(X, 1.0, -1.0),
@@ -298,8 +298,8 @@ def test_tap_gradient_callback_raises_in_compiled_function():
         (lambda: pb.scale_gradient(np.float64(1), Y), ShapeError, r"scale_gradient: .*\(3,\).*\(\)"),
     ],
 )
-def test_modifiers_bad_arguments_raise(call, error, told):
-    with pytest.raises(error, match=told):
+def test_modifiers_bad_arguments_raise(call, error, message):
+    with pytest.raises(error, match=message):
         call()
 
 

@@ -323,7 +323,7 @@ def test_override_gradient_in_nested_transforms():
 
 
 @pytest.mark.parametrize("unconnected", ["zero", "none"])
-def test_result_of_outer_transform_only_is_unconnected(unconnected):
+def test_result_of_outer_tensors_only_is_unconnected(unconnected):
     nothing = 0.0 if unconnected == "zero" else None
 
     def f(v):

@@ -198,7 +198,7 @@ def derivative(name):
         return pb.grad(lambda x: pb.sin(x))(0.0)
 
 
-def test_register_gradient_again_from_edited_cell():
+def test_register_gradient_replaces_one_from_edited_notebook_cell():
     for function, factor in (("first", 2), ("first", 2), ("first", 3), ("renamed", 4)):
         run_cell(function, factor)
         assert derivative("test_override cell") == factor
@@ -207,7 +207,7 @@ def test_register_gradient_again_from_edited_cell():
     assert derivative("test_override cell") == 4
 
 
-def test_register_gradient_at_same_line_replaces():
+def test_register_gradient_replaces_one_from_same_line():
     def register(factor):
         pb.register_gradient("test_override line")(lambda op, dy: dy * factor)
 

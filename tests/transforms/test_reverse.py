@@ -631,7 +631,7 @@ def test_batch_jacobian_of_zero_examples():
     assert tape.batch_jacobian(y, x).shape == (0, 2, 2)
 
 
-def test_tensors_kept_from_one_tape_are_constants_to_the_next() -> None:
+def test_tensors_of_earlier_tape_are_constants() -> None:
     x, kept = pb.tensor([1.0, 2.0, 3.0]), []
     for n in range(4):  # the tape, and what it knows of shapes, is used again for the next block
         with pb.GradientTape() as tape:
@@ -646,7 +646,7 @@ def test_tensors_kept_from_one_tape_are_constants_to_the_next() -> None:
 
 
 @pytest.mark.parametrize("n", [4, 100_000])
-def test_view_is_differentiated_as_written(n: int) -> None:
+def test_tape_gradient_of_view_written_after_creation(n: int) -> None:
     x = pb.tensor(np.arange(1.0, n + 1))
     with pb.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -662,7 +662,7 @@ def test_view_is_differentiated_as_written(n: int) -> None:
     assert tape.gradient(z, unused) is None  # z was computed from y, not from this view of it
 
 
-def test_watched_tensor_that_was_written_to_is_read_as_written() -> None:
+def test_tape_gradient_of_in_place_sum_with_watched_tensor() -> None:
     x = pb.tensor([1.0, 2.0])
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -672,7 +672,7 @@ def test_watched_tensor_that_was_written_to_is_read_as_written() -> None:
     assert tape.gradient(z, x).numpy().tolist() == [8.0, 16.0]
 
 
-def test_watched_variables_are_those_given_to_watch_and_those_read() -> None:
+def test_tape_watched_variables_lists_watched_and_read_variables() -> None:
     a, b, c = pb.variable(1.0), pb.variable(2.0), pb.variable(3.0, trainable=False)
     with pb.GradientTape() as tape:
         tape.watch(c)
@@ -687,7 +687,7 @@ def test_watched_variables_are_those_given_to_watch_and_those_read() -> None:
     assert list(map(id, tape.watched_variables())) == [id(b)]
 
 
-def test_gradients_of_tape_share_no_memory() -> None:
+def test_tape_gradients_share_no_memory() -> None:
     a, b = pb.variable(np.ones(5)), pb.variable(np.ones(5))
     dy, weights = np.full(5, 2.0), np.arange(5.0)
     with pb.GradientTape(persistent=True) as tape:
@@ -701,7 +701,7 @@ def test_gradients_of_tape_share_no_memory() -> None:
     assert not any(np.shares_memory(u, v) for i, u in enumerate(arrays) for v in arrays[:i])
 
 
-def test_result_of_spent_tape_does_not_keep_its_graph() -> None:
+def test_result_of_used_tape_does_not_keep_graph_alive() -> None:
     v = pb.variable(np.ones(5))
     with pb.GradientTape() as tape:
         inner = v * 2.0

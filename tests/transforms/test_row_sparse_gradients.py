@@ -70,7 +70,7 @@ def loss(pick: Any, t: Any) -> Callable[[], Any]:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("pick", PICKS.values(), ids=PICKS.keys())
-def test_sparse_gradient_of_picked_rows_equals_dense(pick: Any, dtype: Any):
+def test_sparse_gradient_of_gathered_rows_equals_dense(pick: Any, dtype: Any):
     t = table(dtype)
     dense = pb.variable_grads(loss(pick, t))
     sparse = pb.variable_grads(loss(pick, t), sparse=True)
@@ -84,7 +84,7 @@ def test_sparse_gradient_of_picked_rows_equals_dense(pick: Any, dtype: Any):
 
 
 @pytest.mark.parametrize("pick", DENSE.values(), ids=DENSE.keys())
-def test_sparse_gradient_of_other_uses_is_dense(pick: Any):
+def test_sparse_gradient_of_use_other_than_gather_is_dense(pick: Any):
     t = table()
     dense = pb.variable_grads(loss(pick, t)).grads[t.name]
     g = pb.variable_grads(loss(pick, t), sparse=True).grads[t.name]

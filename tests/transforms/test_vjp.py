@@ -273,12 +273,12 @@ def test_has_aux_of_inner_transforms_is_differentiated() -> None:
         lambda f: pb.hessian(f, has_aux=True)(1.0),
     ],
 )
-def test_has_aux_without_pair_raises(call: Any) -> None:
+def test_vjp_has_aux_without_pair_raises(call: Any) -> None:
     with pytest.raises(GradientError, match=r"has_aux=True\): f must return \(y, aux\), got"):
         call(lambda x: x * x)
 
 
-def test_pull_after_caller_changes_inputs_in_place() -> None:
+def test_vjp_function_ignores_later_changes_of_inputs() -> None:
     x, tree = np.array([1.0, 2.0]), {"a": np.array([1.0, 2.0])}
     _, pull = pb.vjp(lambda x, t: x**2 + t["a"] ** 3, x, tree)
     x[:] = 100.0

@@ -57,7 +57,7 @@ def test_vmap_returns_type_of_input() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "told"),
+    ("call", "error", "message"),
     [
         (lambda: pb.vmap(3), ArgumentError, r"vmap\(f\): f must be a function, got int"),
         (lambda: pb.vmap(np.sin, np.ones(2)), ArgumentError, r"in_axes must be integers.*is vmap\(f\)\(x\)"),
@@ -94,12 +94,12 @@ def test_vmap_returns_type_of_input() -> None:
         (lambda: pb.vmap(np.asarray)(np.ones((2, 3))), BatchedValueError, r"np.asarray\(\) of a value"),
     ],
 )  # fmt: skip
-def test_vmap_bad_arguments_raise(call: Any, error: Any, told: str) -> None:
-    with pytest.raises(error, match=told):
+def test_vmap_bad_arguments_raise(call: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
         call()
 
 
-def test_dates_are_refused() -> None:
+def test_vmap_and_jvp_of_datetime_arrays_raise() -> None:
     dates = np.array(["2020-01-01"], "M8[D]")
     with pytest.raises(DataError, match="numbers or bools"):
         pb.vmap(lambda x: x)(dates)

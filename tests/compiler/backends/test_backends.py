@@ -31,7 +31,7 @@ def test_conv_net_gradient_by_library_matches_eager() -> None:
     np.testing.assert_allclose(run_by_names(pb.grad(loss), filters), pb.grad(loss)(filters), 1e-10)
 
 
-def test_positions_out_of_range_raise_after_the_run() -> None:
+def test_index_out_of_range_raises_after_backend_run() -> None:
     x = np.arange(6.0).reshape(2, 3)
 
     def f(x: Any, i: Any) -> Any:
@@ -95,7 +95,7 @@ def test_variables_are_read_and_assigned_with_backend(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["jax", "torch"])
-def test_error_of_host_op_is_the_same_with_backend(backend: str) -> None:
+def test_host_op_error_is_unchanged_with_backend(backend: str) -> None:
     pytest.importorskip(backend, reason=f"{backend} is not installed")
     f = pb.compile(lambda x, i: pb.gather(x, i + 1), backend=backend)
     with pytest.raises(ShapeError, match="5 is out of range for an axis of length 2"):

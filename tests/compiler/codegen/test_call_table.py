@@ -81,7 +81,7 @@ def add_calls(code: CallList, count: int, function: str = "k0") -> None:
         code.call_void(function, [Address.of_slot(i % 3), Constant("i64", "7"), Address(ARENA, 64 * i)])
 
 
-def test_run_of_calls_becomes_table() -> None:
+def test_run_of_equal_calls_becomes_call_table() -> None:
     code = CallList()
     add_calls(code, MIN_CALLS)
     lines, (function,) = code.render("many", False)
@@ -91,7 +91,7 @@ def test_run_of_calls_becomes_table() -> None:
     assert function.text.count("call void @k0(") == 1
 
 
-def test_table_addresses_on_stack_and_rounded() -> None:
+def test_call_table_with_stack_and_rounded_addresses() -> None:
     code = CallList()
     for _ in range(MIN_CALLS):
         code.call_void("k", [Address.of_slot(0, 63, rounded=True), Address(STACK)])
@@ -101,7 +101,7 @@ def test_table_addresses_on_stack_and_rounded() -> None:
     assert function.text.count("ptrmask") == 1
 
 
-def test_few_calls_are_not_a_table() -> None:
+def test_few_calls_are_emitted_without_call_table() -> None:
     few, apart, kinds = CallList(), CallList(), CallList()
     add_calls(few, MIN_CALLS - 1)
     add_calls(apart, MIN_CALLS // 2)
@@ -115,7 +115,7 @@ def test_few_calls_are_not_a_table() -> None:
         assert functions == []
 
 
-def test_table_next_to_other_calls() -> None:
+def test_call_table_followed_by_single_calls() -> None:
     code = CallList()
     add_calls(code, MIN_CALLS)
     code.call_void("other", [Local("ptr", code.pointer(Address.of_slot(2))), Address(ARENA, 320)])
@@ -150,7 +150,7 @@ def test_unrolled_loop_with_shared_kernels_compiles() -> None:
 @pytest.mark.parametrize(
     "step", [lambda x: np.sin(x) * 0.5 + 1.0, lambda x: x * 0.5 + 1.0, lambda x: -abs(x), lambda x: x - x.mean() * 0.1]
 )
-def test_long_unrolled_loop_is_several_kernels(step: Any) -> None:
+def test_long_unrolled_loop_is_split_into_several_kernels(step: Any) -> None:
     def loop(x: Any) -> Any:
         for _ in range(600):
             x = step(x)

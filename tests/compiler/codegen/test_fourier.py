@@ -46,7 +46,7 @@ def check(f: Any, x: Any, tolerance: float) -> None:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("way", WAYS)
-def test_transforms_of_every_length_and_layout(isa: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fft_of_every_length_and_layout_equals_numpy(isa: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
     monkeypatch.setenv("PULLBACK_CANARY", "1")
     for i, n in enumerate(LENGTHS[:3] if way == "irfft" else LENGTHS[RUNNABLE.index(isa) % 2 :: 2]):
@@ -69,13 +69,13 @@ def test_long_fft_uses_two_rounds(way: str) -> None:
 
 
 @pytest.mark.parametrize("n", [480, 1000])
-def test_long_fft_of_other_length_than_its_input(n: int) -> None:
+def test_long_fft_pads_and_crops_its_input(n: int) -> None:
     check(lambda x: np.fft.rfft(x, n), draw((2, 600), "rfft"), 1e-14)
     check(lambda x: np.fft.irfft(x, n), draw((2, 301), "irfft"), 1e-14)
 
 
 @pytest.mark.parametrize("way", ["fft", "rfft", "irfft", "irfft of even length", "ifft of real"])
-def test_each_row_is_computed_by_itself(way: str) -> None:
+def test_fft_does_not_spread_nan_inf_and_rounding_to_other_rows(way: str) -> None:
     for i, shape in enumerate(((6, 33), (16, 64), (3, 600), (21, 5), (5, 10))):
         axis = i % 2
         x = np.moveaxis(draw(shape, way), 0, 1 - axis).copy()
@@ -90,14 +90,14 @@ def test_each_row_is_computed_by_itself(way: str) -> None:
             assert not np.array_equal(found[2], expected[2])
 
 
-def test_transform_with_large_prime_factor_runs_on_host() -> None:
+def test_fft_of_length_with_large_prime_factor_is_host_op() -> None:
     x = random.normal(size=(3, 34))
     compiled = pb.compile(lambda x: np.abs(np.fft.fft(x)), backend="llvm")
     np.testing.assert_allclose(compiled(x), np.abs(np.fft.fft(x)), 1e-12)
     assert any("NumPy" in k for k in compiled.lower(x).kernels)
 
 
-def test_blur_and_its_gradient_are_no_host_ops() -> None:
+def test_fft_blur_and_its_gradient_need_no_host_op() -> None:
     x, kernel = random.normal(size=(12, 20)), random.normal(size=(12, 20))
 
     def blur(x: Any, kernel: Any) -> Any:
@@ -112,20 +112,20 @@ def test_blur_and_its_gradient_are_no_host_ops() -> None:
     assert not [k for k in compiled.lower(x, kernel).kernels if "NumPy" in k]
 
 
-def test_transforms_are_the_same_with_threads() -> None:
+def test_fft_results_do_not_depend_on_threads() -> None:
     x = random.normal(size=(300, 96))
     f = lambda x: np.fft.fft(np.fft.fft(x), axis=0).real
     np.testing.assert_array_equal(pb.compile(f, threads=2)(x), pb.compile(f, threads=1)(x))
 
 
 @pytest.mark.parametrize(("columns", "dtype"), [(512, "f8"), (1024, "f4")])
-def test_transforms_along_columns_of_rows_of_whole_pages(columns: int, dtype: str) -> None:
+def test_fft_along_axis_0_of_rows_of_whole_memory_pages(columns: int, dtype: str) -> None:
     f = lambda x: np.abs(np.fft.ifft(np.fft.fft(x, axis=0) * 2.0j, axis=0)[3])
     x = np.random.default_rng(0).standard_normal((6, columns)).astype(dtype)
     np.testing.assert_allclose(pb.compile(f, backend="llvm")(x), f(x), rtol=1e-4 if dtype == "f4" else 1e-9, atol=1e-5)
 
 
-def test_transform_of_a_transform_is_not_copied() -> None:
+def test_fft2_needs_no_copy_between_its_transforms() -> None:
     x = np.random.default_rng(0).standard_normal((24, 40))
     f = lambda x: np.fft.fft2(x)
     compiled = pb.compile(f, backend="llvm")

@@ -73,7 +73,9 @@ def test_products_with_few_columns_stay_inside_their_arrays(
 
 
 @pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
-def test_products_of_one_row_and_transposed_matrices(batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_product_of_one_row_and_transposed_matrix_stays_inside_arrays(
+    batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PULLBACK_CANARY", "1")
     random = np.random.default_rng(4)
     a, b = random.normal(size=(*batch, 1, 19)), random.normal(size=(*batch, 23, 19))

@@ -25,7 +25,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_products_are_rounded_alike_for_all_users(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_product_is_rounded_before_every_use(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
     random, f = np.random.default_rng(0), PROGRAMS[name]
     for shape, dtype in [((50,), "f8"), ((6, 300), "f4")]:
@@ -34,7 +34,7 @@ def test_products_are_rounded_alike_for_all_users(name: str, isa: str, monkeypat
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_products_of_loops_are_rounded_alike() -> None:
+def test_product_in_compiled_loop_is_rounded_before_every_use() -> None:
     random = np.random.default_rng(0)
     xs = random.normal(size=40)
 

@@ -63,7 +63,7 @@ def test_compiled_search_sorted_has_order_of_numpy(dtype: str, side: str, monkey
     check(lambda s, v: pb.search_sorted(s, v, side), rows, draw((4, 6), dtype, 30.0))
 
 
-def test_compiled_numpy_searchsorted_is_no_host_op() -> None:
+def test_compiled_numpy_searchsorted_needs_no_host_op() -> None:
     edges, x = np.linspace(-1.0, 1.0, 17), np.linspace(-2.0, 2.0, 40).astype("f4")
     check(np.searchsorted, edges, x)
     check(lambda e, x: np.interp(x, e, e * e), edges, x)

@@ -163,7 +163,7 @@ def test_products_without_fma_do_not_call_library() -> None:
 # ------------------------------------------------------------------ what LLVM would not survive
 
 
-def test_invalid_module_is_refused() -> None:
+def test_invalid_llvm_module_raises() -> None:
     lines = ["br i1 %c, label %a, label %b", "a:", "%x = add i64 1, 2", "br label %b", "b:", "%y = add i64 %x, 1"]
     text = "\n".join(["define void @f(i1 %c) {", *lines, "ret void", "}"])
     with pytest.raises(llvm.InvalidCodeError, match=r"LLVM refused .* does not dominate all uses"):
@@ -172,7 +172,7 @@ def test_invalid_module_is_refused() -> None:
         compile_object("define nonsense")
 
 
-def test_refused_program_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_refused_by_llvm_runs_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     right = ModuleBuilder.render
 
     def wrong(self: ModuleBuilder) -> str:

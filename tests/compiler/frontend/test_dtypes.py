@@ -97,10 +97,10 @@ def test_power_dtype_of_bools_and_integers(backend: str) -> None:
 )  # fmt: skip
 def test_python_integer_out_of_range_of_unsigned_array(f: Any, backend: str) -> None:
     x = np.array([7, 8], np.uint8)
-    told = r"\w+: Python integer -?\d+ out of bounds for uint8\. .* cast that first, as in x\.astype\('int64'\)"
-    with pytest.raises(IntegerRangeError, match=told):
+    message = r"\w+: Python integer -?\d+ out of bounds for uint8\. .* cast that first, as in x\.astype\('int64'\)"
+    with pytest.raises(IntegerRangeError, match=message):
         f(pb.tensor(x))
-    with pytest.raises(IntegerRangeError, match=told):
+    with pytest.raises(IntegerRangeError, match=message):
         pb.compile(f, backend=backend)(x)
     with pytest.raises(OverflowError):
         f(pb.tensor(x))
@@ -174,7 +174,7 @@ def test_segment_mean_of_integers_is_float64(backend: str) -> None:
 
 
 @BACKENDS
-def test_concat_stack_of_integers_and_float32_is_float32(backend: str) -> None:
+def test_compiled_concat_stack_of_integers_and_float32_is_float32(backend: str) -> None:
     x, y = np.arange(2), np.ones(2, np.float32)
     for f in (lambda x, y: pb.concat([x, y]), lambda x, y: pb.stack([y, x])):
         assert f(pb.tensor(x), pb.tensor(y)).dtype == pb.compile(f, backend=backend)(x, y).dtype == np.float32

@@ -73,7 +73,7 @@ def test_slice_with_step(index: slice) -> None:
     same(lambda x: x[index], row)
 
 
-def test_views_of_one_element() -> None:
+def test_reshape_squeeze_flip_of_one_element() -> None:
     same(lambda x: np.reshape(np.sum(x, keepdims=True), ()) + np.squeeze(np.max(x, keepdims=True)), matrix)
     same(lambda x: np.sum(x)[()] + np.flip(np.sum(x)), matrix)
 
@@ -237,7 +237,9 @@ def test_take_along_axis_at_equal_constant_indices(axis: int) -> None:
 
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("shape", [(14, 2, 33), (5, 3, 7), (3, 2, 9)])
-def test_take_written_over_its_positions(isa: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_take_along_axis_that_overwrites_its_indices(
+    isa: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The last vector overlaps lanes where results are already; these are no positions any more."""
     monkeypatch.setenv(MAX_ISA, isa)
     x = random.standard_normal(shape) * 1e9
@@ -247,7 +249,7 @@ def test_take_written_over_its_positions(isa: str, shape: tuple[int, ...], monke
 
 
 @pytest.mark.parametrize("steps", [60, 1500], ids=["used twice at every step", "deeper than Python's stack"])
-def test_reshape_of_a_long_chain(steps: int) -> None:
+def test_roll_of_transposed_result_of_long_chain(steps: int) -> None:
     def f(x: Any) -> Any:
         y = x.T
         for _ in range(steps):
@@ -258,13 +260,13 @@ def test_reshape_of_a_long_chain(steps: int) -> None:
 
 
 @pytest.mark.parametrize("places", [[1, 2, 0], [2, -3], [0], [1, 1, 2], [0, 1, 2, 0]])
-def test_places_of_a_narrow_last_axis(places: list[int]) -> None:
+def test_indexing_of_short_last_axis_by_constant_positions(places: list[int]) -> None:
     points = random.standard_normal((6, 11, 3))
     for index in ((..., places), (slice(None), slice(None), np.array(places))):
         same(lambda x, index=index: np.sin(x[index]) * 2.0, points)
 
 
-def test_cross_product_reads_no_positions() -> None:
+def test_cross_product_needs_no_index_arrays() -> None:
     f = pb.grad(lambda x, y: np.sum(np.cross(x, y) ** 3), argnums=0)
     x, y = random.standard_normal((2, 50, 3))
     compiled = pb.compile(f)

@@ -62,7 +62,7 @@ def test_indexing_large_input_does_not_copy() -> None:
     assert count_temporaries(lambda x, i: np.sum(x.reshape(-1)[i]), x, i) < x.nbytes // 10
 
 
-def test_rows_are_added_to_a_dense_gradient_in_place() -> None:
+def test_gathered_rows_are_added_to_dense_gradient_in_place() -> None:
     random = np.random.default_rng(5)
     table, i = random.standard_normal((300, 64)), random.integers(0, 300, (40, 7))
     f = lambda x, i: pb.grad(lambda x: np.sum(np.tanh(x[i].sum(1))) + np.sum(x * x), argnums=0)(x)

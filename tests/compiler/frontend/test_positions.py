@@ -31,7 +31,7 @@ CASES = {
 @pytest.mark.parametrize("guarded", ["0", "1"])
 @pytest.mark.parametrize("backend", ["llvm", "numpy"])
 @pytest.mark.parametrize("case", CASES)
-def test_positions_out_of_range_raise_shape_error(
+def test_index_out_of_range_raises_shape_error(
     case: str, backend: str, guarded: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PULLBACK_CANARY", guarded)
@@ -45,7 +45,7 @@ def test_positions_out_of_range_raise_shape_error(
             compiled(X, bad)
 
 
-def test_positions_of_gradient_step_are_no_host_op() -> None:
+def test_indexing_in_gradient_step_needs_no_host_op() -> None:
     logits, labels = np.linspace(-1.0, 2.0, 30).reshape(6, 5), np.array([0, 4, 2, 2, 1, 3])
     step = pb.value_and_grad(lambda x, y: pb.losses.sparse_softmax_cross_entropy(y, x), argnums=0)
     compiled = pb.compile(step, backend="llvm")
@@ -54,7 +54,7 @@ def test_positions_of_gradient_step_are_no_host_op() -> None:
     assert not [k for k in compiled.lower(logits, labels).kernels if "NumPy" in k]
 
 
-def test_positions_out_of_range_in_long_program_release_arguments() -> None:
+def test_index_out_of_range_in_long_program_releases_arguments() -> None:
     x, good = np.ones((2000, 50)), np.arange(1000)
     bad = np.where(good == 500, 2000, good)
     compiled = pb.compile(lambda x, i: np.tanh(np.exp(x[i])) + np.sin(x[i]), backend="llvm")
@@ -66,7 +66,7 @@ def test_positions_out_of_range_in_long_program_release_arguments() -> None:
     assert (getrefcount(x), getrefcount(bad)) == held
 
 
-def test_positions_out_of_range_leave_variables_as_they_are() -> None:
+def test_index_out_of_range_does_not_change_variables() -> None:
     v = pb.variable(np.arange(4.0))
 
     @pb.compile
@@ -81,7 +81,7 @@ def test_positions_out_of_range_leave_variables_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("f", [np.sort, lambda x: pb.topk(x, 3).values, lambda x: pb.gather(x, np.argmax(x, 0), 0)])
-def test_argmax_positions_skip_bounds_check(f: Any) -> None:
+def test_argmax_indices_skip_bounds_check(f: Any) -> None:
     x = np.sin(np.arange(40.0)).reshape(4, 10)
     compiled = pb.compile(f, backend="llvm")
     np.testing.assert_array_equal(compiled(x), np.asarray(f(x)))

@@ -46,7 +46,7 @@ def test_line_of_custom_gradient() -> None:
     assert lines["exp"] == {5}
 
 
-def test_tracing_keeps_no_frame() -> None:
+def test_tracing_releases_frames_of_user_function() -> None:
     class Held:
         pass
 

@@ -55,7 +55,7 @@ def node(kind: Kind, values: list[Any], shape: tuple[int, ...], data: Any) -> No
 
 
 @pytest.mark.parametrize(("kind", "values", "shape", "data", "expected"), CASES.values(), ids=CASES)
-def test_evaluate(kind: Kind, values: list[Any], shape: tuple[int, ...], data: Any, expected: Any) -> None:
+def test_kind_evaluates_node(kind: Kind, values: list[Any], shape: tuple[int, ...], data: Any, expected: Any) -> None:
     n = node(kind, values, shape, data)
     assert not kind.check(n)
     np.testing.assert_array_equal(kind.evaluate(n, *values), expected)
@@ -69,6 +69,6 @@ def test_evaluate(kind: Kind, values: list[Any], shape: tuple[int, ...], data: A
         ("product", (2, 3), None),
     ],
 )  # fmt: skip
-def test_check_finds_wrong_shape(name: str, shape: tuple[int, ...], data: Any) -> None:
+def test_kind_check_reports_wrong_shape(name: str, shape: tuple[int, ...], data: Any) -> None:
     kind, values, *_ = CASES[name]
     assert kind.check(node(kind, values, shape, data))

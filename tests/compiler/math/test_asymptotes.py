@@ -80,7 +80,7 @@ def compute(name: str, isa: str, dtype: str) -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("isa", ["", *ISAS])
 @pytest.mark.parametrize("name", LIMITS)
-def test_limits_are_exact(name: str, isa: str, dtype: str) -> None:
+def test_function_and_gradient_limits_at_infinity_are_exact(name: str, isa: str, dtype: str) -> None:
     about = LIMITS[name]
     x, value, slope = compute(name, isa, dtype)
     begin = min(about.begin, float(np.finfo(dtype).max) ** 0.75)
@@ -97,7 +97,7 @@ def test_limits_are_exact(name: str, isa: str, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("name", LIMITS)
-def test_compiled_matches_eager_for_every_exponent(name: str, isa: str, dtype: str) -> None:
+def test_compiled_functions_match_eager_for_every_binary_exponent(name: str, isa: str, dtype: str) -> None:
     _, got, _ = compute(name, isa, dtype)
     _, want, _ = compute(name, "", dtype)
     eps = np.finfo(dtype).eps

@@ -143,7 +143,7 @@ def test_integer_functions_match_numpy(dtype: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", lanes.BOUND)
-def test_lanes_are_independent(dtype: str) -> None:
+def test_vector_lanes_are_independent(dtype: str) -> None:
     width = lanes.WIDTHS[dtype][-1]
     usual = np.linspace(0.3, 0.9, width).astype(dtype)
     for name in lanes.ROUNDED:

@@ -41,14 +41,14 @@ def test_special_function_matches_scipy(name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gammaln", "digamma"])
-def test_negative_arguments_match_scipy(name: str) -> None:
+def test_special_functions_of_negative_arguments_match_scipy(name: str) -> None:
     want = getattr(scipy_special, name)(NEGATIVE)
     np.testing.assert_allclose(compute(name, NEGATIVE), want, 1e-12, 1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_edges_match_scipy(name: str, dtype: str) -> None:
+def test_special_functions_at_domain_edges_match_scipy(name: str, dtype: str) -> None:
     with np.errstate(all="ignore"):
         x = EDGES.astype(dtype)
         want = getattr(scipy_special, name)(x)
@@ -133,7 +133,7 @@ def test_polygamma_of_order_1_matches_scipy(dtype: str) -> None:
     )
 
 
-def test_gradients_match_eager() -> None:
+def test_special_function_gradients_match_eager() -> None:
     x = np.linspace(0.2, 12.0, 50)
     total = lambda x: pb.sum(pb.special.gammaln(x) + pb.special.log_ndtr(x) + pb.special.ndtr(-x) + pb.special.erfc(x))
     np.testing.assert_allclose(pb.compile(pb.grad(total))(x), pb.grad(total)(x), 1e-12)

@@ -157,7 +157,7 @@ def test_loop_of_writes_under_vmap_and_to_second_order(f: Any) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_few_steps(n: int) -> None:
+def test_loop_of_few_writes_stays_unrolled(n: int) -> None:
     slopes = pb.value_and_grad(filter_once, argnums=(0, 1), unconnected="zero")
     check(slopes, draw(), draw(n), loops=0)
     check(filter_twice, draw(2), draw(n), loops=0)
@@ -173,7 +173,7 @@ def test_machine_code_of_a_loop_of_writes() -> None:
             assert_allclose(got, slope, rtol=1e-9, atol=1e-12)
 
 
-def test_nodes_do_not_grow_with_steps() -> None:
+def test_node_count_of_loop_of_writes_does_not_grow_with_steps() -> None:
     programs = [pb.compile(pb.grad(filter_once, argnums=(0, 1)), cache=False).lower(0.5, draw(n)) for n in (40, 90)]
     few, many = (len(program.stages.simplified.nodes) for program in programs)
     assert few == many
@@ -182,7 +182,7 @@ def test_nodes_do_not_grow_with_steps() -> None:
 # ---- hard cases
 
 
-def test_one_step_differs() -> None:
+def test_loop_of_writes_with_one_different_step() -> None:
     def f(a: Any, x: Any) -> Any:
         out = np.zeros_like(x)
         for i in range(1, len(x)):
@@ -192,7 +192,7 @@ def test_one_step_differs() -> None:
     check_both(f, draw(), draw(STEPS + 6), loops=(None, None))
 
 
-def test_reads_of_older_versions_and_overwritten_places() -> None:
+def test_reads_of_values_before_and_after_overwriting() -> None:
     def f(x: Any) -> Any:
         y = x * 1.0
         kept = y.copy()
@@ -209,7 +209,7 @@ def test_reads_of_older_versions_and_overwritten_places() -> None:
     check_both(f, draw(5), loops=(0, 0))
 
 
-def test_aliases_of_written_arrays() -> None:
+def test_writes_through_views_match_eager() -> None:
     def f(x: Any) -> Any:
         y = x * 1.0
         row = y[1]
@@ -221,7 +221,7 @@ def test_aliases_of_written_arrays() -> None:
     check_both(f, draw(3, 3), loops=(0, 0))
 
 
-def test_whole_array_is_read_in_every_step() -> None:
+def test_loop_of_writes_that_reads_whole_array_in_every_step() -> None:
     def f(x: Any) -> Any:
         y = x * 1.0
         for i in range(1, len(x)):
@@ -253,12 +253,12 @@ def find_softly(x: Any, y: Any) -> Any:
 
 @pytest.mark.parametrize("f", [find_nearest, find_softly])
 @pytest.mark.parametrize(("rows", "columns"), [(12, 7), (3, 4), (1, 1)])
-def test_two_nested_loops(f: Any, rows: int, columns: int) -> None:
+def test_nested_loops_of_writes(f: Any, rows: int, columns: int) -> None:
     slopes = pb.value_and_grad(f, argnums=(0, 1))
     check(slopes, draw(rows), draw(columns), loops=2 if rows > 3 else 0)
 
 
-def test_negative_zero_is_kept() -> None:
+def test_forwarded_write_keeps_negative_zero() -> None:
     def f(x: Any) -> Any:
         y = x * 1.0
         y[0] = x[1]
@@ -270,7 +270,7 @@ def test_negative_zero_is_kept() -> None:
     assert_array_equal(np.signbit(pb.compile(lambda x, dy: slope(x, dy=dy))(x, -0.0)), np.signbit(slope(x, dy=-0.0)))
 
 
-def test_intermediate_versions_are_one_array() -> None:
+def test_unrolled_writes_merge_into_one_concatenation() -> None:
     def f(x: Any) -> Any:
         out = np.zeros_like(x)
         for i in range(5):
@@ -312,6 +312,6 @@ class RandomWrites:
 
 
 @pytest.mark.parametrize("seed", range(300 if ALL else 15))
-def test_random_writes(seed: int) -> None:
+def test_random_loops_of_writes_match_eager(seed: int) -> None:
     f = RandomWrites(seed)
     check(pb.value_and_grad(f), draw(4, 4))

@@ -33,7 +33,7 @@ def test_transposed_matrix_is_copied_only_if_read_twice() -> None:
     assert count(lambda x: np.sum(pb.softmax(x.T) ** 2, 1)) == count(lambda x: np.exp(x.T)) == 1
 
 
-def test_outer_products_of_all_steps_are_added_after_the_loop() -> None:
+def test_scan_gradient_sums_outer_products_by_one_matmul_after_loop() -> None:
     def f(w: Any, h: Any, xs: Any) -> Any:
         return np.sum(pb.scan(lambda h, x: (np.tanh(w @ h + x), None), h, xs)[0])
 

@@ -47,7 +47,7 @@ def test_slices_of_sum_equal_numpy(f: Any) -> None:
         np.testing.assert_allclose(z, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_rows_of_a_matrix_in_a_loop_do_not_share_cache_lines() -> None:
+def test_matrix_in_loop_is_padded_to_avoid_shared_cache_lines() -> None:
     rng = np.random.default_rng(0)
     w, h, xs = rng.normal(size=(64, 128)) / 8, rng.normal(size=(8, 64)), rng.normal(size=(3, 8, 64))
 

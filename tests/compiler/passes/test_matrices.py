@@ -55,7 +55,7 @@ SHAPES = [((6, 6), (6, 3)), ((5, 7, 7), (5, 7, 1)), ((2, 9, 9, 9), (9, 9, 4)), (
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("name", OPS)
-def test_matrices_match_numpy(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_matrix_functions_match_numpy(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_MAX_ISA", isa)
     f = OPS[name]
     for i, (x_shape, y_shape) in [*enumerate(SHAPES)][(RUNNABLE.index(isa) + len(name)) % 2 :: 2]:
@@ -73,7 +73,7 @@ def test_matrices_match_numpy(name: str, isa: str, monkeypatch: pytest.MonkeyPat
         assert not [step for p in (program, compiled) for step in p.lower(x, y).kernels if "NumPy" in step]
 
 
-def test_matrices_second_derivative() -> None:
+def test_second_derivative_of_compiled_matrix_functions() -> None:
     x, y = draw(6, 6), draw(6, 2)
     for name in ("cholesky", "triangular True False", "solve", "slogdet"):
         f = pb.grad(lambda x, name=name: np.sum(pb.grad(lambda x: np.sum(np.sin(OPS[name](x, y))))(x) ** 2))
@@ -84,7 +84,7 @@ def list_factorizations(f: Callable[..., Any], *args: Any) -> list[str]:
     return [step for step in pb.compile(f).lower(*args).kernels if step.startswith("lu")]
 
 
-def test_value_and_gradients_factor_once() -> None:
+def test_value_and_gradients_share_one_factorization() -> None:
     x, y = draw(9, 9), draw(9)
     for f in (
         lambda x: np.sum(np.linalg.solve(x, y) ** 2),
@@ -125,14 +125,14 @@ def test_singular_matrices_have_determinants() -> None:
     assert_allclose(pb.compile(gradient)(x), gradient(x), 1e-9, 1e-9)
 
 
-def test_nan_in_a_matrix_is_no_error() -> None:
+def test_matrix_with_nan_does_not_raise() -> None:
     x = draw_positive(6, 6)
     x[3, 3] = np.nan
     for f in (pb.linalg.cholesky, np.linalg.inv, lambda x: np.linalg.solve(x, np.ones(6))):
         assert_allclose(pb.compile(lambda x, f=f: f(x))(x), f(x))
 
 
-def test_matrices_in_loops() -> None:
+def test_matrix_functions_in_compiled_loops() -> None:
     xs = np.stack([draw_positive(6, 6) * k for k in range(1, 4)])
     step = lambda c, x: (pb.linalg.solve(x, c), pb.linalg.cholesky(x)[-1])
     f = lambda xs: pb.scan(step, np.ones(6), xs)
@@ -189,7 +189,7 @@ def test_decomposition_without_convergence_raises() -> None:
                 run(x)
 
 
-def test_cholesky_reads_one_triangle() -> None:
+def test_compiled_cholesky_reads_one_triangle() -> None:
     x = draw_positive(3, 6, 6)
     for upper in (False, True):
         junk = x + np.tril(np.ones((6, 6)), -1) * 7.0 if upper else x + np.triu(np.ones((6, 6)), 1) * 7.0
@@ -200,13 +200,13 @@ def test_cholesky_reads_one_triangle() -> None:
         assert_allclose(np.sum(pb.grad(f)(x) * step), (f(x + step) - f(x - step)) / 2, 1e-5, 1e-10)
 
 
-def test_equations_of_one_constant_coefficient() -> None:
+def test_solve_with_constant_1x1_matrix() -> None:
     found = pb.compile(lambda b: np.linalg.solve(np.array([[2.0]]), b))(np.array([3.0]))
     np.testing.assert_array_equal(found, [1.5])
 
 
 @pytest.mark.parametrize("name", ["eigvals", "eigvalsh", "svdvals"])
-def test_values_and_their_gradient_need_one_factorization(name: str) -> None:
+def test_eigenvalues_and_gradient_share_one_factorization(name: str) -> None:
     values = getattr(pb.linalg, name)
     f = pb.value_and_grad(lambda x: np.sum(np.abs(values(x)) ** 3))
     x = np.random.default_rng(0).normal(size=(2, 5, 5)) + np.diag(np.arange(5.0))

@@ -44,7 +44,7 @@ def between(x: Any) -> Any:
 
 @pytest.mark.parametrize("f", [energy, scaled, shared, largest, between])
 @pytest.mark.parametrize(("coordinates", "dtype"), [(2, "f8"), (3, "f4"), (4, "f8"), (7, "f4")])
-def test_pairs_of_points_gradients(
+def test_pairwise_distance_gradients_match_eager(
     f: Callable[..., Any], coordinates: int, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PULLBACK_CANARY", "1")
@@ -56,19 +56,19 @@ def test_pairs_of_points_gradients(
     np.testing.assert_allclose(slope, expected[1], close, close * np.abs(expected[1]).max())
 
 
-def test_narrow_axes_pairs_as_outputs() -> None:
+def test_pairwise_differences_as_outputs() -> None:
     x = np.random.default_rng(3).normal(size=(40, 3))
     f = lambda x: (pairs(x), np.sum(pairs(x) ** 2, -1))
     for found, expected in zip(pb.compile(f, backend="llvm")(x), f(x), strict=True):
         np.testing.assert_allclose(found, expected, 1e-12)
 
 
-def test_pairs_of_points_need_no_memory() -> None:
+def test_pairwise_distance_gradient_allocates_no_pairs() -> None:
     x = np.random.default_rng(3).normal(size=(200, 7))
     assert pb.compile(pb.value_and_grad(energy), backend="llvm").lower(x).temporaries < 200 * 200 * 8
 
 
-def test_sum_of_negative_zeros_over_coordinates_is_zero() -> None:
+def test_sum_of_negative_zeros_over_narrow_axis_is_positive_zero() -> None:
     x = np.full((20, 3), -0.0)
     found = pb.compile(lambda x, y: np.sum(x[:, None] * y, -1), backend="llvm")(x, np.ones((20, 3)))
     assert not np.signbit(found).any()
@@ -101,7 +101,7 @@ def test_stack_along_last_axis_gradients(f: Callable[..., Any], shape: tuple[int
         np.testing.assert_allclose(slope, right, close, close * np.abs(right).max())
 
 
-def test_stack_along_last_axis_with_places_as_outputs() -> None:
+def test_stack_along_last_axis_with_columns_as_outputs() -> None:
     x, y = np.random.default_rng(3).normal(size=(2, 40))
 
     def f(x: Any, y: Any) -> Any:
@@ -144,7 +144,7 @@ def test_narrow_last_axis_gradients(
     np.testing.assert_allclose(pb.compile(gradient, backend="llvm")(x), due, close, close * np.abs(due).max())
 
 
-def test_narrow_axis_of_images_with_nan() -> None:
+def test_reductions_of_images_over_narrow_axis_with_nan() -> None:
     image = np.random.default_rng(3).normal(size=(5, 20, 3))
     image[2, 7, 1] = np.nan
     f = lambda x: (np.max(x, -1), np.sum(x, -1), np.mean(x, (0, 1)), x * np.array([1.0, 2.0, 3.0]), np.sum(x, 1))

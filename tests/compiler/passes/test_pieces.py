@@ -29,7 +29,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_pieces_of_sums_and_multiples_are_those_of_numpy(name: str) -> None:
+def test_slices_of_sums_and_multiples_equal_numpy(name: str) -> None:
     f = PROGRAMS[name]
     program = pb.compile(f, backend="llvm")
     made, expected = program(X), f(X)
@@ -38,7 +38,7 @@ def test_pieces_of_sums_and_multiples_are_those_of_numpy(name: str) -> None:
     assert program.lower(X).temporaries == 0
 
 
-def test_writes_over_a_sum_are_not_separated() -> None:
+def test_sum_that_is_partly_overwritten_equals_numpy() -> None:
     def f(x: Any) -> Any:
         y = x[:, 1:] + x[:, :-1]
         y[:, 0] = x[:, 0] * 3.0

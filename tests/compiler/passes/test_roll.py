@@ -118,7 +118,7 @@ WEIGHTS = draw(3, 4), draw(4, 4), draw(4)
         (rnn_both_ways, (STEPS, 2, 3), (2, 4)),
     ],
 )
-def test_recurrent_network(f: Any, shape: Any, loops: Any) -> None:
+def test_recurrent_network_is_rolled(f: Any, shape: Any, loops: Any) -> None:
     check_both(f, *WEIGHTS, draw(*shape), loops=loops)
 
 
@@ -187,7 +187,7 @@ def test_roll_recurrence(f: Any, args: Any, loops: Any) -> None:
     check_both(f, *args, loops=loops)
 
 
-def test_number_of_nodes_does_not_grow_with_steps() -> None:
+def test_node_count_of_rolled_loop_does_not_grow_with_steps() -> None:
     f = pb.value_and_grad(rnn_of_losses, argnums=(0, 1, 2, 3))
     few, many = (roll_program(f, (*WEIGHTS, draw(n, 2, 3)))[1] for n in (20, 40))
     assert len(few.nodes) == len(many.nodes) < 100
@@ -204,7 +204,7 @@ def test_machine_code_of_a_rolled_loop() -> None:
         assert_allclose(got, slope, rtol=1e-9)
 
 
-def test_sum_of_products_of_inputs_becomes_one_product() -> None:
+def test_loop_that_sums_outer_products_becomes_one_matmul() -> None:
     """All that is left of the loop is one product."""
 
     def f(xs: Any, ys: Any) -> Any:
@@ -221,12 +221,12 @@ def test_sum_of_products_of_inputs_becomes_one_product() -> None:
 # ---- what stays as it is
 
 
-def test_different_steps_are_not_rolled() -> None:
+def test_loop_of_different_steps_stays_unrolled() -> None:
     f = lambda x: sum(np.sum(np.exp(x[: t + 1])) for t in range(STEPS))
     check(f, draw(STEPS), loops=0)
 
 
-def test_steps_with_random_numbers_are_not_rolled() -> None:
+def test_loop_with_random_draws_stays_unrolled() -> None:
     def f(x: Any) -> Any:
         for _ in range(STEPS):
             x = np.tanh(x + pb.random_normal((3,)))
@@ -235,7 +235,7 @@ def test_steps_with_random_numbers_are_not_rolled() -> None:
     assert list_loops(roll_program(f, (draw(3),))[1]) == []
 
 
-def test_weights_of_each_step_are_not_copied_into_one_array() -> None:
+def test_loop_with_weights_per_step_stays_unrolled() -> None:
     def f(ws: Any, x: Any) -> Any:
         for w in ws:
             x = np.tanh(x @ w)
@@ -257,7 +257,7 @@ def test_roll_value_of_early_step_used_by_later_steps() -> None:
     check_both(f, draw(3), loops=(1, 2))
 
 
-def test_few_nodes_stay_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loop_of_few_nodes_stays_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(roll, "MIN_NODES", 1000)
     check(leapfrog, 1.5, draw(3), loops=0)
 

@@ -24,7 +24,7 @@ REPEATED: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", REPEATED)
-def test_repeated_elements_equal_eager(name: str) -> None:
+def test_simplified_repeats_of_elements_match_eager(name: str) -> None:
     x, f = np.random.default_rng(0).normal(size=(4, 5)), REPEATED[name]
     gradient = pb.value_and_grad(lambda x: np.sum(f(x)))
     np.testing.assert_allclose(pb.compile(f)(x), f(x), 1e-12, 1e-12)

@@ -61,7 +61,7 @@ def test_complex_ops_without_formula_run_on_host(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in ("parts", "casts")])
-def test_complex_gradients_are_those_of_eager(name: str) -> None:
+def test_compiled_complex_gradients_match_eager(name: str) -> None:
     def f(x: Any, y: Any, r: Any) -> Any:
         return pb.sum(np.abs(FUNCTIONS[name](x, y, r)) ** 2)
 
@@ -82,7 +82,7 @@ def test_complex_division_by_zero_is_not_finite(numerator: Any) -> None:
     assert not np.isfinite(pb.compile(lambda x: x / (x * 0.0))(x)).any()
 
 
-def test_complex_roots_on_both_sides_of_the_cut() -> None:
+def test_complex_roots_on_both_sides_of_branch_cut() -> None:
     x = np.array([complex(-4.0, 0.0), complex(-4.0, -0.0), complex(0.0, 0.0), complex(4.0, -0.0), -1e-300 + 0j])
     np.testing.assert_allclose(pb.compile(np.sqrt)(x), np.sqrt(x), 1e-14)
 

@@ -20,7 +20,7 @@ def spiral(p: Any, u: Any, forces: Any) -> Any:
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
-def test_steps_compute_single_numbers(dtype: str) -> None:
+def test_loop_over_small_arrays_is_split_into_scalars(dtype: str) -> None:
     random = np.random.default_rng(0)
     args = [random.normal(size=shape).astype(dtype) for shape in ((2,), (2,), (20, 2))]
     program = pb.compile(spiral)
@@ -31,7 +31,7 @@ def test_steps_compute_single_numbers(dtype: str) -> None:
     assert all(n.size == 1 for n in loop.body.nodes if n not in loop.body.inputs[: loop.constants])
 
 
-def test_gradients_of_small_matrices() -> None:
+def test_gradients_of_loops_over_small_matrices() -> None:
     def f(a: Any, xs: Any) -> Any:
         step = lambda m, x: (np.array([[m[1, 0] * x[0], m[0, 1]], [np.sin(m[1, 1]), m[0, 0] + x[1]]]), np.sum(m, 0))
         last, rows = pb.scan(step, a, xs)
@@ -43,7 +43,7 @@ def test_gradients_of_small_matrices() -> None:
         assert_allclose(got, wanted, rtol=1e-11)
 
 
-def test_rare_values_of_sums_and_integers() -> None:
+def test_split_small_arrays_with_nan_inf_and_integers() -> None:
     def f(x: Any, k: Any) -> Any:
         step = lambda c, y: (
             (np.stack([c[0][1], c[0][0] * y]), np.stack([c[1][1], c[1][0] + 1])),

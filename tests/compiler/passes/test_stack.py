@@ -30,7 +30,7 @@ def test_stack_of_columns_equals_numpy(columns: int, isa: str, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("length", [16, 21, 37])
-def test_stack_whose_operand_another_result_could_overwrite(length: int) -> None:
+def test_stack_operand_is_not_overwritten_by_other_result(length: int) -> None:
     def f(x: Any) -> Any:
         total = np.cumsum(x)
         return np.stack([total, total * total], -1), np.cumsum(np.sin(total))
@@ -40,7 +40,7 @@ def test_stack_whose_operand_another_result_could_overwrite(length: int) -> None
         np.testing.assert_allclose(found, due, rtol=1e-12)
 
 
-def test_columns_that_are_covered_in_part_or_missing() -> None:
+def test_stack_of_columns_written_in_part_or_not_at_all() -> None:
     def f(x: Any) -> Any:
         y = np.zeros_like(x[:, [0, 1, 2, 0]])
         y[5:30, 1], y[:, 2], y[7:, 2] = x[:25, 0], x[:, 1], 3.0

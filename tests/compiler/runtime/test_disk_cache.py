@@ -23,7 +23,7 @@ from pullback.settings import SAFE
 
 needs_cache = pytest.mark.skipif(SAFE in os.environ, reason="the disk cache is off")
 
-KEY = Cache("", 0).make_key("question")
+KEY = Cache("", 0).make_key("graph")
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_cache_get_returns_stored_bytes(cache: Cache) -> None:
     assert cache.get(KEY) is None
     cache.put(KEY, b"answer")
     assert cache.get(KEY) == b"answer"
-    assert cache.get(cache.make_key("another question")) is None
+    assert cache.get(cache.make_key("another graph")) is None
     assert Cache(cache.path, 1 << 20).get(KEY) == b"answer"
 
 
@@ -83,7 +83,7 @@ def test_cache_replaces_damaged_file(cache: Cache, damage: Any) -> None:
 def test_cache_rejects_file_of_another_key(cache: Cache) -> None:
     cache.put(KEY, b"answer")
     path = only_file(cache)
-    other = cache.make_key("another question")
+    other = cache.make_key("another graph")
     path.rename(cache._find_path(other))
     assert cache.get(other) is None
 
@@ -156,7 +156,7 @@ def test_cache_evicts_least_recently_used(tmp_path: Path) -> None:
     assert cache.get(cache.make_key("larger than all")) is None
 
 
-def test_processes_that_write_little_measure_the_directory_once_an_hour(
+def test_cache_measures_directory_at_most_hourly_for_small_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured = []
@@ -252,11 +252,11 @@ def test_cache_shared_by_processes(cache_dir: Path) -> None:
 @needs_cache
 @pytest.mark.skipif(not has_loader(), reason="images are for ELF on x86-64")
 def test_cache_hit_does_not_import_llvm(cache_dir: Path) -> None:
-    said = [
+    printed = [
         subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=600, check=True).stdout
         for _ in "12"
     ]
-    assert said == ["True\n", "False\n"]
+    assert printed == ["True\n", "False\n"]
 
 
 # ---- object code as an image
@@ -279,7 +279,7 @@ def twice(made: llvm.LoadedCode) -> Any:
 
 @needs_cache
 @pytest.mark.skipif(not has_loader(), reason="images are for ELF on x86-64")
-def test_loaded_image_results() -> None:
+def test_loaded_object_image_gives_right_results() -> None:
     two = ctypes.c_double(2.0)
     for text, expected in ((PROGRAM, 54.0), (OUTSIDE, 6.0)):
         made, _ = llvm.get_code(text, ["twice"], {"there": ctypes.addressof(two)})
@@ -362,7 +362,7 @@ def test_broken_llvm_falls_back_to_numpy(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "flags\t: fpu\n"])
-def test_translator_is_described_without_cpuinfo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> None:
+def test_cache_key_has_cpu_features_without_cpuinfo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> None:
     def describe() -> str:
         return llvm.describe_translator.__wrapped__(get_own_target())
 

@@ -66,7 +66,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
         (lambda x: (pb.linalg.inv(x), x, pb.linalg.inv(x)), (np.eye(3) * 2,)),
     ],
 )
-def test_results_match_eager(f: Any, args: Any) -> None:
+def test_compiled_results_match_eager(f: Any, args: Any) -> None:
     compiled, expected = pb.compile(f), f(*args)
     for _ in range(2):  # the first call goes the long way
         found = compiled(*args)
@@ -510,7 +510,7 @@ def test_python_integer_beyond_int64_is_not_truncated() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_number_computed_on_both_sides_of_host_op_from_strided_argument(dtype: Any) -> None:
+def test_strided_argument_is_read_by_kernel_and_host_op(dtype: Any) -> None:
     f = lambda x: (np.sum(x) / 5, np.sort(x.reshape(-1))[1])
     x = np.linspace(0, 1, 20).astype(dtype).reshape(1, 20)
     for given in (x[:, ::4], x[:, 4::-1], x[:, :5]):

@@ -34,7 +34,7 @@ def cache_dir(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "kept"
 
 
-def recipes(cache_dir: Path) -> list[Path]:
+def list_manifests(cache_dir: Path) -> list[Path]:
     return [p for p in cache_dir.iterdir() if p.read_bytes()[72:].startswith(b"{")]
 
 
@@ -107,7 +107,7 @@ def test_different_programs_have_different_cache_keys(pair: Any, cache_dir: Path
         got, found = run(f, X)
         assert not found
         np.testing.assert_array_equal(got, run(f, X, cache=False)[0])
-        assert len(recipes(cache_dir)) == count
+        assert len(list_manifests(cache_dir)) == count
 
 
 def test_cache_key_depends_on_arguments_and_threads() -> None:
@@ -144,7 +144,7 @@ def test_cache_key_depends_on_compiler_files(monkeypatch: pytest.MonkeyPatch, tm
 def test_manifest_is_not_stored_without_cache_key(monkeypatch: pytest.MonkeyPatch, cache_dir: Path) -> None:
     monkeypatch.setattr(cache_key, "_describe_compiler", lambda: None)
     assert [run(PROGRAMS["gradient"], X)[1] for _ in "12"] == [False, False]
-    assert not recipes(cache_dir)
+    assert not list_manifests(cache_dir)
 
 
 BODIES = {
@@ -168,7 +168,7 @@ BODIES = {
 def test_cache_recompiles_when_manifest_is_damaged(damage: Any, cache_dir: Path) -> None:
     f = PROGRAMS["a constant that is computed"]
     first, _ = run(f, X)
-    (path,) = recipes(cache_dir)
+    (path,) = list_manifests(cache_dir)
     data = path.read_bytes()
     body = damage(data[72:])
     assert body != data[72:]
@@ -187,7 +187,7 @@ def flip_last_bits(path: Path) -> None:
 @pytest.mark.parametrize("damage", [Path.unlink, flip_last_bits])
 def test_cache_recompiles_when_object_code_is_missing(damage: Any, cache_dir: Path) -> None:
     first, _ = run(PROGRAMS["gradient"], X)
-    for path in {*cache_dir.iterdir()} - {*recipes(cache_dir)}:
+    for path in {*cache_dir.iterdir()} - {*list_manifests(cache_dir)}:
         damage(path)
     compiled = pb.compile(PROGRAMS["gradient"], backend="llvm")
     np.testing.assert_equal(compiled(X), first)
@@ -226,7 +226,7 @@ def test_manifest_is_not_stored_when_cache_is_off(monkeypatch: pytest.MonkeyPatc
     run(PROGRAMS["gradient"], X, cache=False)
     monkeypatch.setenv("PULLBACK_CACHE", "0")
     run(PROGRAMS["gradient"], X)
-    assert not cache_dir.exists() or not recipes(cache_dir)
+    assert not cache_dir.exists() or not list_manifests(cache_dir)
 
 
 CHILD = """
@@ -239,9 +239,9 @@ print(any(f"pullback.compiler.{part}" in sys.modules for part in ("schedule", "c
 
 @pytest.mark.skipif(not has_loader(), reason="images are for ELF on x86-64")
 def test_cache_hit_does_not_import_codegen() -> None:
-    said = [
+    printed = [
         subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=600, check=True).stdout
         for _ in "12"
     ]
-    assert said[0].removesuffix("True\n") == said[1].removesuffix("False\n")
-    assert said[0] != said[1]
+    assert printed[0].removesuffix("True\n") == printed[1].removesuffix("False\n")
+    assert printed[0] != printed[1]

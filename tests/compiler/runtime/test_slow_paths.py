@@ -100,7 +100,7 @@ def take_by_logarithm(x: Any) -> Any:
 
 @pytest.mark.parametrize("f", [overwrite_last, take_by_logarithm])
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
-def test_rare_arguments_of_values_that_are_read_by_place(f: Any, dtype: str) -> None:
+def test_slow_path_of_values_read_through_index(f: Any, dtype: str) -> None:
     x = np.array([-1, 2, -3, 0, np.inf, np.nan, 1e-40, 5, -0.0, 800], dtype)
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(pb.compile(f)(x), f(pb.tensor(x)), rtol=1e-6)

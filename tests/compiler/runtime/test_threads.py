@@ -52,7 +52,7 @@ PLACES = np.random.default_rng(1).integers(0, 5_001, 9_000)
 
 
 @pytest.mark.parametrize(("f", "x"), CASES.values(), ids=CASES)
-def test_results_do_not_depend_on_threads(f: Any, x: Any) -> None:
+def test_compiled_results_do_not_depend_on_threads(f: Any, x: Any) -> None:
     alone = pb.compile(f, threads=1)(x)
     many = pb.compile(f, threads=5)
     shared = pb.compile(f)
@@ -130,8 +130,8 @@ def run(code: str, **environment: str) -> str:
 
 @pytest.mark.parametrize(("value", "expected"), [("3", "3"), ("3,2", "3"), ("", None), ("0", None), ("none", None)])
 def test_omp_num_threads_is_honoured(value: str, expected: str | None) -> None:
-    said = run("import pullback as pb; print(pb.get_num_threads())", OMP_NUM_THREADS=value)
-    assert said == (expected or str(len(os.sched_getaffinity(0))))
+    printed = run("import pullback as pb; print(pb.get_num_threads())", OMP_NUM_THREADS=value)
+    assert printed == (expected or str(len(os.sched_getaffinity(0))))
 
 
 def test_affinity_is_honoured() -> None:

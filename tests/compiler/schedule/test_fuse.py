@@ -47,7 +47,7 @@ def test_many_reductions_of_one_array() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 8])
-def test_sum_of_outer_products_is_not_stored_term_by_term(steps: int) -> None:
+def test_sum_of_outer_products_allocates_no_matrix_per_term(steps: int) -> None:
     def f(a: Any, v: Any) -> Any:
         for _ in range(steps):
             v = a @ v
@@ -65,7 +65,7 @@ def test_sum_of_outer_products_is_not_stored_term_by_term(steps: int) -> None:
 @pytest.mark.parametrize(
     ("rows", "columns", "dtype"), [(21, 50, "f8"), (13, 2500, "f8"), (11, 3500, "f4"), (3, 5000, "f8")]
 )
-def test_regression_that_multiplies_by_its_data_twice_reads_them_once(rows: int, columns: int, dtype: str) -> None:
+def test_repeated_matrix_vector_products_share_one_kernel(rows: int, columns: int, dtype: str) -> None:
     loss = lambda w, x, y: np.mean(np.logaddexp(0, x @ w) - y * (x @ w)) + np.mean((x @ w - y) ** 2)
     f = pb.value_and_grad(loss, argnums=0)
     rng = np.random.default_rng(0)

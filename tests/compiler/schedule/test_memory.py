@@ -88,7 +88,7 @@ ELSEWHERE: dict[str, Function] = {
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [64, 600])
 @pytest.mark.parametrize("name", [*IN_PLACE, *ELSEWHERE])
-def test_kernels_in_place(name: str, size: int) -> None:
+def test_kernel_overwrites_its_operand_where_safe(name: str, size: int) -> None:
     f = {**IN_PLACE, **ELSEWHERE}[name]
     program = compare(after(f), *draw((size, size), (size, size)))
     memory = lower(program.traced, get_target(), Options()).memory
@@ -173,7 +173,7 @@ def network(*args: Any) -> Any:
 
 @pytest.mark.parametrize("widths", [(300, 96, 10), (50, 40, 30, 20), (8, 4, 2)])
 @pytest.mark.parametrize("batch", [3, 64])
-def test_training_step_temporaries(widths: tuple[int, ...], batch: int) -> None:
+def test_training_step_temporaries_share_memory(widths: tuple[int, ...], batch: int) -> None:
     ws = draw(*pairwise(widths))
     x, y = draw((batch, widths[0]), (batch, widths[-1]))
     program = compare(network, *ws, x, y)
@@ -208,7 +208,7 @@ SHORTER: dict[str, tuple[Function, list[tuple[int, ...]], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", SHORTER)
-def test_kernels_of_simplified_programs(name: str) -> None:
+def test_kernel_names_of_simplified_programs(name: str) -> None:
     f, shapes, kernels = SHORTER[name]
     assert compare(f, *draw(*shapes)).kernels == kernels
 
@@ -257,7 +257,7 @@ def test_verify_rejects_overlapping_layouts() -> None:
 
 
 @pytest.mark.parametrize("count", [10, 300])
-def test_place_values_arena_size(count: int) -> None:
+def test_place_values_arena_is_at_most_a_fifth_above_peak(count: int) -> None:
     random = np.random.default_rng(count)
     first = random.integers(0, count, count)
     values = [
@@ -295,19 +295,19 @@ WRONG = (
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are closed by mprotect")
 @pytest.mark.parametrize(
-    ("moved", "code", "said"), [(0, 0, ""), (-1, 0, "wrote outside"), (1, 0, "wrote outside"), (9, -11, "")]
+    ("moved", "code", "message"), [(0, 0, ""), (-1, 0, "wrote outside"), (1, 0, "wrote outside"), (9, -11, "")]
 )
-def test_guard_pages_around_temporaries(moved: int, code: int, said: str) -> None:
+def test_guard_pages_around_temporaries(moved: int, code: int, message: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WRONG, str(moved)], env={**os.environ, "PULLBACK_CANARY": "1"}, timeout=600, check=False,
         capture_output=True, text=True,
     )  # fmt: skip
-    assert (done.returncode, bool(done.stdout)) == (code, bool(said)), done.stderr
-    assert said in done.stdout
+    assert (done.returncode, bool(done.stdout)) == (code, bool(message)), done.stderr
+    assert message in done.stdout
 
 
 @pytest.mark.parametrize("count", [30, 300])
-def test_layout_of_random_lifetimes_overlaps_nothing_and_is_small(count: int) -> None:
+def test_arena_layout_of_random_lifetimes_has_no_overlap_and_is_near_peak(count: int) -> None:
     random = np.random.default_rng(count)
     first = np.sort(random.integers(0, 2 * count, count))
     values = [

@@ -192,8 +192,8 @@ def test_list_of_two_arrays_is_tree_of_two_leaves() -> None:
 
 
 def test_from_generator_converts_lists_of_numbers_to_arrays() -> None:
-    x, y, said = next(iter(Dataset.from_generator(lambda: iter([([1.0, 2.0], True, "a")] * 3)).batch(3)))
-    assert (x.shape, x.dtype, y.dtype, said.tolist()) == ((3, 2), np.float32, np.bool_, ["a"] * 3)
+    x, y, texts = next(iter(Dataset.from_generator(lambda: iter([([1.0, 2.0], True, "a")] * 3)).batch(3)))
+    assert (x.shape, x.dtype, y.dtype, texts.tolist()) == ((3, 2), np.float32, np.bool_, ["a"] * 3)
 
 
 # ---- laziness
@@ -501,7 +501,7 @@ def test_map_in_processes_keeps_order() -> None:
         arrays().map(lambda x, y: x, workers=2)
 
 
-def test_map_says_that_a_worker_ended() -> None:
+def test_map_error_reports_ended_worker_process() -> None:
     with pytest.raises(DataError, match=r"worker process ended .* __name__"):
         list(Dataset.from_arrays(np.arange(2)).map(os._exit, workers=1))
 

@@ -130,7 +130,7 @@ def test_to_json_refuses_lambda_activation() -> None:
         model.to_json()
 
 
-def test_model_with_own_compute_loss() -> None:
+def test_model_subclass_overrides_compute_loss() -> None:
     class Weighted(pb.Model):
         def __init__(self) -> None:
             super().__init__()

@@ -108,7 +108,7 @@ def test_load_layers_model_compiles_with_training_config(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["dense", "image", "sequence", "branches"])
-def test_models_of_the_converter_predict_as_recorded(tmp_path: Path, name: str) -> None:
+def test_models_of_tfjs_converter_predict_as_recorded(tmp_path: Path, name: str) -> None:
     """The converter of TensorFlow.js writes the config of an ``.h5`` file, and its weights by their names there."""
     h5py = pytest.importorskip("h5py")
     inputs, outputs = extract_keras(name, tmp_path)
@@ -362,7 +362,7 @@ class Scale(pb.layers.Layer):
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_layers_of_the_user_are_found_by_their_class(tmp_path: Path, end: str) -> None:
+def test_load_finds_user_layers_by_class(tmp_path: Path, end: str) -> None:
     pytest.importorskip("h5py")
     x = np.ones((1, 2), np.float32)
     model = pb.sequential([Scale(3.0, input_shape=[2]), pb.layers.dense(1, kernel_initializer="ones")])
@@ -372,7 +372,7 @@ def test_layers_of_the_user_are_found_by_their_class(tmp_path: Path, end: str) -
     assert again.predict(x).tolist() == [[6]]
 
 
-def test_same_layer_names_in_nested_models_are_told_apart(tmp_path: Path) -> None:
+def test_nested_models_with_equal_layer_names_roundtrip(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     x = pb.input([2])
     inner = [pb.sequential([pb.layers.dense(2, input_shape=[2])]) for _ in range(2)]
@@ -446,7 +446,7 @@ def describe_dense(**config: Any) -> dict[str, Any]:
         ({"batch_input_shape": []}, "which is no shape"),
     ],
 )
-def test_arguments_unknown_here_are_refused_by_name(config: dict[str, Any], message: str) -> None:
+def test_load_error_names_unknown_layer_argument(config: dict[str, Any], message: str) -> None:
     with pytest.raises(CheckpointError, match=message):
         pb.model_from_json(json.dumps(describe_dense(**config)))
 
@@ -540,7 +540,7 @@ def test_load_refuses_wrong_manifest(saved: Path, weight: dict[str, Any], messag
         pb.load_layers_model(saved)
 
 
-def test_layers_larger_than_the_file_are_refused_before_memory_is_taken(saved: Path) -> None:
+def test_load_refuses_layers_larger_than_file_before_allocating(saved: Path) -> None:
     data = json.loads(saved.read_text())
     data["modelTopology"]["config"]["layers"][1]["config"]["units"] = 10**12
     saved.write_text(json.dumps(data))
@@ -569,7 +569,7 @@ def test_load_refuses_layers_with_huge_outputs(saved: Path, layers: list[Any]) -
         pb.load_layers_model(saved)
 
 
-def test_deep_json_is_refused(saved: Path) -> None:
+def test_load_refuses_deeply_nested_json(saved: Path) -> None:
     saved.write_text('{"modelTopology":' + "[" * 100_000 + "]" * 100_000 + "}")
     with pytest.raises(CheckpointError, match="nested too deeply"):
         pb.load_layers_model(saved)
@@ -588,7 +588,7 @@ def test_load_refuses_functions_outside_allowed_names(tmp_path: Path, name: str)
         pb.load_model(tmp_path / "model.safetensors")
 
 
-def test_zip_bombs_are_refused(tmp_path: Path) -> None:
+def test_load_refuses_zip_bombs(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     path = tmp_path / "model.keras"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -620,7 +620,7 @@ def test_load_refuses_unsafe_hdf5(tmp_path: Path) -> None:
         model.load_weights(path)
 
 
-def test_values_in_another_file_are_not_read(tmp_path: Path) -> None:
+def test_load_refuses_hdf5_external_datasets(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     (tmp_path / "other.bin").write_bytes(bytes(24))
     model = pb.sequential([pb.layers.dense(2, input_shape=[3], use_bias=False)])
@@ -688,7 +688,7 @@ def test_layers_in_lists_are_saved_and_loaded(tmp_path: Path, layer: Any, file: 
     np.testing.assert_array_equal(pb.load_layers_model(tmp_path / file).predict(x), model.predict(x))
 
 
-def test_cells_have_the_names_of_tfjs_and_keras(tmp_path: Path) -> None:
+def test_rnn_cells_are_saved_under_names_of_tfjs_and_keras(tmp_path: Path) -> None:
     model = pb.sequential([pb.layers.reshape([4, 3], input_shape=[12]), make_cells()])
     model.save(tmp_path / "model.json")
     manifest = json.loads((tmp_path / "model.json").read_text())["weightsManifest"]

@@ -350,7 +350,7 @@ def test_callback_states_are_matched_by_kind():
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: CallbackList([3], None), "callbacks: expected one of pb.callbacks, or a dict of functions as in"),
         (
@@ -373,10 +373,10 @@ def test_callback_states_are_matched_by_kind():
         (lambda: pb.callbacks.reduce_lr_on_plateau(factor=1.0), "factor must be less than 1"),
     ],
 )
-def test_callback_argument_errors(make, said):
+def test_callback_argument_errors(make, message):
     with pytest.raises(ArgumentError) as caught:
         make()
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def small_model(**compile_arguments):

@@ -286,15 +286,15 @@ def test_fit_nonfinite_weights_after_last_batch(eager: bool, stops: bool) -> Non
 
     model = pb.sequential([layers.dense(1, activation="sigmoid", kernel_initializer="ones", input_shape=[2])])
     model.compile("sgd", "mse", eager=eager)
-    told = r"dense\S*/kernel is not finite after epoch 1, batch 3\. The model is as it was (.|\n)*the input itself"
-    with pytest.raises(NanError, match=told):
+    message = r"dense\S*/kernel is not finite after epoch 1, batch 3\. The model is as it was (.|\n)*the input itself"
+    with pytest.raises(NanError, match=message):
         model.fit(x, y, batch_size=4, shuffle=False, callbacks=[Saved()])
     assert all(np.all(np.isfinite(w)) for w in model.get_weights())
     assert model.optimizer.iterations == 2
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "said"),
+    ("change", "error", "message"),
     [
         (lambda m, x, y: m.fit(np.ones((90, 3)), y), ShapeError, "layer 'dense_.*'.*3"),
         (lambda m, x, y: m.fit(x, y, class_weight=[1, 2, 3]), ArgumentError, "must be a dict from class"),
@@ -314,10 +314,10 @@ def test_fit_nonfinite_weights_after_last_batch(eager: bool, stops: bool) -> Non
         (lambda m, x, y: m.compile("sgd", "worst"), ArgumentError, "got 'worst'"),
     ],
 )  # fmt: skip
-def test_fit_bad_input_raises_and_changes_nothing(change, error, said: str) -> None:
+def test_fit_bad_input_raises_and_changes_nothing(change, error, message: str) -> None:
     model, (x, y) = classifier(), points()
     before = model.get_weights()
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         change(model, x, y)
     assert all(np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True))
     model.fit(x, y)
@@ -326,8 +326,8 @@ def test_fit_bad_input_raises_and_changes_nothing(change, error, said: str) -> N
 @pytest.mark.parametrize("batches", [[], [np.ones((2, 2))]])
 def test_fit_dataset_without_pairs_raises(batches) -> None:
     data = pb.data.Dataset.from_generator(lambda: iter(batches))
-    said = "expected pairs of inputs and targets" if batches else "the dataset is empty: epoch 1 has no batch"
-    with pytest.raises(DataError, match=said):
+    message = "expected pairs of inputs and targets" if batches else "the dataset is empty: epoch 1 has no batch"
+    with pytest.raises(DataError, match=message):
         classifier().fit_dataset(data)
 
 
@@ -382,14 +382,14 @@ def test_fit_resumes_within_epoch_after_sigint(tmp_path) -> None:
         if model.optimizer.iterations == 2:
             os.kill(os.getpid(), signal.SIGINT)
 
-    told = {"on_batch_end": interrupt, "on_epoch_end": lambda epoch, logs: ends.append(epoch)}
-    model.fit(x, y, epochs=2, callbacks=[told, pb.callbacks.model_checkpoint(path, every=1)])
+    callback = {"on_batch_end": interrupt, "on_epoch_end": lambda epoch, logs: ends.append(epoch)}
+    model.fit(x, y, epochs=2, callbacks=[callback, pb.callbacks.model_checkpoint(path, every=1)])
     assert not ends  # an interrupted epoch has no end
     assert model.fit(x, y, epochs=2, resume=path).history == history.history
     assert same(whole, model)
 
 
-def test_fit_interrupted_step_is_undone() -> None:
+def test_fit_undoes_step_interrupted_by_keyboard() -> None:
     x, y = points()
     model = classifier(eager=True)
     model.fit(x, y)

@@ -55,7 +55,7 @@ def test_class_weight_equals_sample_weight_of_labels():
     assert made.history["loss"] == pytest.approx(histories[0])
 
 
-def test_weights_of_time_steps_and_their_mask():
+def test_sample_weight_per_time_step():
     model = pb.sequential([pb.layers.dense(1, kernel_initializer="ones", input_shape=[4, 3])])
     model.compile("sgd", "mse", weighted_metrics=["mae"], eager=True)
     x, y = np.stack([X[:4], X[4:]]), np.zeros((2, 4, 1))
@@ -68,7 +68,7 @@ def test_weights_of_time_steps_and_their_mask():
         model.evaluate(x, y, sample_weight=np.ones((2, 3)))
 
 
-def test_dicts_by_name_lists_and_class_weights_of_outputs():
+def test_fit_of_several_outputs_takes_weights_as_dicts_or_lists():
     ya, yb = Y, np.eye(2)[[0, 1] * 4]
     histories = [
         two_outputs(loss_weights={"a": 2.0, "b": 1.0}).fit(X, y, shuffle=False, **how).history
@@ -130,7 +130,7 @@ def test_initial_epoch_and_validation_frequency():
     assert str(listed).splitlines()[2].split()[-1] == "-"
 
 
-def test_batches_with_and_without_reset():
+def test_train_on_batch_reset_argument_accumulates_metrics():
     model = linear(metrics=["mae"])
     model.optimizer = pb.train.sgd(0.0)
     first, second = (model.train_on_batch(X[at], Y[at]) for at in (slice(0, 2), slice(2, 8)))
@@ -160,7 +160,7 @@ def test_accumulated_gradients_and_averages_in_fit():
     np.testing.assert_allclose(averaged.get_weights()[0], (seen[0] + seen[1]) / 2, rtol=1e-5)
 
 
-def test_model_with_losses_of_its_layers_alone():
+def test_fit_with_add_loss_only():
     class Penalty(pb.layers.Layer):
         def call(self, x):
             self.add_loss(np.mean(x * x))

@@ -237,7 +237,7 @@ def test_metrics_get_unique_names():
 
 
 @pytest.mark.parametrize(
-    ("y", "said"),
+    ("y", "message"),
     [
         ([0, 3], "cross_entropy: labels must be 0 to 2, as there are 3 classes; the smallest is 0, the largest 3."),
         ([-1, 2], "labels must be 0 to 2, as there are 3 classes; the smallest is -1, the largest 2."),
@@ -246,11 +246,11 @@ def test_metrics_get_unique_names():
         (["a", "b"], "labels must be numbers of classes, 0 to 2, got dtype <U1."),
     ],
 )
-def test_sparse_labels_out_of_range_raise(y, said):
+def test_sparse_labels_out_of_range_raise(y, message):
     loss = find_loss("sparse_softmax_cross_entropy")
     with pytest.raises(DataError) as caught:
         check_labels(loss, np.array(y), (None, 3))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     if np.array(y).dtype.kind != "U":
         with pytest.raises(DataError, match="3 classes"):
             loss(np.array(y), np.ones((2, 3)))
@@ -263,7 +263,7 @@ def test_sparse_labels_in_range_are_accepted(y):
 
 
 @pytest.mark.parametrize(
-    ("loss", "y", "p", "said"),
+    ("loss", "y", "p", "message"),
     [
         ("mse", (4, 2), (4, 3), "mean_squared_error: y_true of shape (4, 2) and y_pred of shape (4, 3) must have"),
         ("categorical_crossentropy", (4,), (4, 3), "For labels that are numbers of classes there are the sparse_ ones"),
@@ -273,13 +273,13 @@ def test_sparse_labels_in_range_are_accepted(y):
         ("sparse_softmax_cross_entropy", (5,), (4, 3), "y_true of shape (5,) and y_pred of shape (4, 3)"),
     ],
 )
-def test_metric_shape_errors(loss, y, p, said):
+def test_metric_shape_errors(loss, y, p, message):
     with pytest.raises(ShapeError) as caught:
         find_loss(loss)(np.zeros(y), np.zeros(p))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     with pytest.raises(ShapeError) as caught:
         pb.compile(find_loss(loss))(np.zeros(y), np.zeros(p))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_unknown_loss_lists_known_names():
@@ -351,7 +351,7 @@ class MeanSquare(pb.metrics.Mean):
 
 
 @pytest.mark.parametrize("eager", [False, True])
-def test_metrics_in_the_style_of_keras(eager: bool) -> None:
+def test_metric_classes_in_keras_style(eager: bool) -> None:
     x = np.sin(np.arange(40.0)).reshape(20, 2).astype(np.float32)
     y, weights = x[:, :1] * 3, np.linspace(0, 1, 20, dtype=np.float32)
     model = pb.sequential([pb.layers.dense(1, kernel_initializer="zeros", input_shape=[2])])

@@ -43,7 +43,7 @@ class Own(Plain):
 
 
 @pytest.mark.parametrize("eager", [False, True])
-def test_own_train_step_trains_as_the_usual_step(eager: bool) -> None:
+def test_custom_train_step_equals_default_step(eager: bool) -> None:
     histories, kernels = [], []
     for kind in (Plain, Own):
         model = kind()
@@ -57,7 +57,7 @@ def test_own_train_step_trains_as_the_usual_step(eager: bool) -> None:
     assert list(histories[1]) == ["loss", "mae", "val_loss", "val_mae"]
 
 
-def test_metrics_of_own_step_are_over_the_epoch_and_reset_between_epochs() -> None:
+def test_custom_train_step_metrics_are_reset_each_epoch() -> None:
     class Tracked(Own):
         def __init__(self) -> None:
             super().__init__()
@@ -95,7 +95,7 @@ class Encoder(pb.Model):
         return {"loss": loss}
 
 
-def test_own_step_with_two_optimizers_and_inputs_alone() -> None:
+def test_custom_train_step_with_two_optimizers_and_no_targets() -> None:
     found = []
     for eager in (False, True):
         pb.random.seed(3)
@@ -108,7 +108,7 @@ def test_own_step_with_two_optimizers_and_inputs_alone() -> None:
     assert found[0][-1] < 0.5 * found[0][0]
 
 
-def test_own_step_takes_datasets_and_dicts() -> None:
+def test_custom_train_step_takes_datasets_and_dicts() -> None:
     class Named(Plain):
         def train_step(self, data: Any) -> dict[str, Any]:
             with pb.GradientTape() as tape:
@@ -125,7 +125,7 @@ def test_own_step_takes_datasets_and_dicts() -> None:
     assert model.train_on_batch({"x": X, "y": Y}, return_dict=True)["loss"] < losses[0]
 
 
-def test_own_test_step_is_used_by_evaluate_and_validation() -> None:
+def test_custom_test_step_is_used_by_evaluate_and_validation() -> None:
     class Tested(Plain):
         def test_step(self, data: Any) -> dict[str, Any]:
             x, y = data
@@ -142,7 +142,7 @@ def test_own_test_step_is_used_by_evaluate_and_validation() -> None:
         model.evaluate(X, Y, batch_size=0)
 
 
-def test_errors_of_own_steps() -> None:
+def test_custom_train_step_errors() -> None:
     class Wrong(Plain):
         def train_step(self, data: Any) -> Any:
             return float(np.mean(data[0].numpy()))

@@ -44,7 +44,7 @@ def test_learning_rate_pickles_as_a_number() -> None:
     assert type(pickle.loads(pickle.dumps(pb.train.sgd(0.5).learning_rate))) is float
 
 
-def test_optimizer_has_variables_and_is_made_from_its_config() -> None:
+def test_optimizer_variables_and_from_config() -> None:
     model = make_model()
     model.compile(pb.train.adam(0.01), "mse")
     model.fit(X, Y, verbose=0)
@@ -125,7 +125,7 @@ def test_clone_model_takes_other_layers_from_a_function() -> None:
 
 
 @pytest.mark.parametrize("ending", ["w.safetensors", "w.weights.h5", "w.json", "w.keras"])
-def test_load_weights_skips_what_does_not_fit(ending: str, tmp_path: Path) -> None:
+def test_load_weights_skip_mismatch_warns_and_keeps_layer(ending: str, tmp_path: Path) -> None:
     model, other = make_model(), make_model(units=2)
     path = tmp_path / ending
     (model.save if ending.endswith("keras") else model.save_weights)(path)
@@ -168,7 +168,7 @@ class Watch(layers.Layer):
 
 
 @pytest.mark.parametrize("eager", [True, False])
-def test_metrics_in_layers_are_in_the_history(eager: bool) -> None:
+def test_metrics_of_layers_appear_in_history(eager: bool) -> None:
     model = pb.sequential([layers.dense(2, input_shape=[3]), Watch(), layers.dense(1)])
     model.compile(pb.train.sgd(0.0), "mse", metrics=["mae"], eager=eager)
     sizes = np.abs(X @ model.get_weights()[0])
@@ -206,7 +206,7 @@ def test_metric_is_updated_in_a_gradient() -> None:
     ],
     ids=lambda made: type(made).__name__,
 )
-def test_serialized_objects_are_made_again(made: Any) -> None:
+def test_serialize_deserialize_roundtrip(made: Any) -> None:
     data = json.loads(json.dumps(pb.train.serialize(made)))
     again = pb.train.deserialize(data)
     assert type(again) is type(made)
@@ -224,7 +224,7 @@ def test_serialize_and_deserialize_of_unknown_class_error() -> None:
 
 
 @pytest.mark.parametrize("eager", [True, False])
-def test_lora_trains_the_factors_alone(eager: bool) -> None:
+def test_lora_trains_only_its_factors(eager: bool) -> None:
     tokens = np.arange(32).reshape(8, 4) % 7
     model = pb.sequential([
         layers.embedding(7, 3, input_shape=[4]),
@@ -252,7 +252,7 @@ def test_lora_trains_the_factors_alone(eager: bool) -> None:
     assert len(model.trainable_variables) == len(model.variables) == 4
 
 
-def test_lora_is_kept_in_files_and_refused_by_those_of_keras(tmp_path: Path) -> None:
+def test_lora_model_is_saved_as_safetensors_and_refused_as_keras_file(tmp_path: Path) -> None:
     model = pb.sequential([layers.dense(2, input_shape=[3], lora_rank=1)])
     model.layers[0].lora_b.assign(np.ones((1, 2), np.float32))
     model.save(tmp_path / "m.safetensors")
@@ -263,7 +263,7 @@ def test_lora_is_kept_in_files_and_refused_by_those_of_keras(tmp_path: Path) -> 
         model.save(tmp_path / "m.keras")
 
 
-def test_lora_needs_a_built_layer_once() -> None:
+def test_enable_lora_of_unbuilt_or_adapted_layer_raises() -> None:
     with pytest.raises(ArgumentError, match="no variables yet"):
         layers.dense(2).enable_lora(1)
     layer = layers.dense(2, lora_rank=1)
@@ -286,7 +286,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_are_written_to_files_of_keras(name: str, tmp_path: Path) -> None:
+def test_functions_are_saved_in_keras_files(name: str, tmp_path: Path) -> None:
     x = pb.input([4, 3])
     model = pb.model(x, FUNCTIONS[name](layers.dense(3)(x)))
     given = np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 4, 3)
@@ -295,7 +295,7 @@ def test_functions_are_written_to_files_of_keras(name: str, tmp_path: Path) -> N
         np.testing.assert_allclose(pb.load_model(tmp_path / ending).predict(given), model.predict(given), rtol=1e-6)
 
 
-def test_numbers_of_layers_leave_out_given_names() -> None:
+def test_automatic_layer_names_skip_given_names() -> None:
     x = pb.input([3])
     model = pb.model(x, layers.dense(2, name="dense_2")(layers.dense(4)(layers.dense(3)(x))))
     assert [name for name, _ in model.parts()] == ["dense_1", "dense_3", "dense_2"]

@@ -84,7 +84,7 @@ def test_functional_layers_have_order_of_keras() -> None:
 
 
 @pytest.mark.parametrize("end", ["keras", "h5", "weights.h5"])
-def test_weights_of_branches_come_back_in_their_layers(end: str, tmp_path: Any) -> None:
+def test_branch_weights_roundtrip_to_their_layers(end: str, tmp_path: Any) -> None:
     pytest.importorskip("h5py")
     model = make_branches()
     if end == "weights.h5":
@@ -164,7 +164,7 @@ class Recorder(pb.callbacks.Callback):
         self.calls.append(f"predicted {batch}: {len(logs['outputs'])}")
 
 
-def test_hooks_of_evaluation_and_prediction() -> None:
+def test_callback_hooks_of_evaluate_and_predict() -> None:
     model = pb.sequential([layers.dense(2, input_shape=[3])])
     model.compile(pb.train.sgd(0.0), "mse")
     seen = Recorder()
@@ -197,7 +197,7 @@ def test_merge_layers_broadcast_inputs_of_fewer_axes(name: str, formula: Any) ->
     ("name", "expected"),
     [("maximum", [5.0, 7.0, 3.0, 4.0]), ("minimum", [1.0, 7.0, 3.0, 4.0]), ("multiply", [5.0, 7.0, 3.0, 0.0])],
 )
-def test_masked_steps_are_left_out_of_merging(name: str, expected: list[float]) -> None:
+def test_merge_layers_ignore_masked_steps(name: str, expected: list[float]) -> None:
     # recorded from Keras 3.15
     x, y = np.array([[[1.0], [2.0], [3.0], [4.0]]]), np.array([[[5.0], [7.0], [6.0], [8.0]]])
     masks = [np.array([[True, False, True, False]]), np.array([[True, True, False, False]])]
@@ -209,7 +209,7 @@ def test_masked_steps_are_left_out_of_merging(name: str, expected: list[float]) 
 
 
 @pytest.mark.parametrize("end", ["keras", "h5", "json"])
-def test_operators_are_written_as_layers(end: str, tmp_path: Any) -> None:
+def test_operators_on_symbolic_tensors_are_saved_as_layers(end: str, tmp_path: Any) -> None:
     pytest.importorskip("h5py")
     x = pb.input([3])
     h = np.tanh(layers.dense(3)(x)) + x

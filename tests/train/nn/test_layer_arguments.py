@@ -190,7 +190,7 @@ def test_functions_and_operators_on_symbolic_tensors(tmp_path: Any) -> None:
         list(h)
 
 
-def test_unknown_lengths() -> None:
+def test_layers_with_unknown_sequence_length() -> None:
     x = pb.input([None, 3])
     h = layers.conv1d(4, 3, strides=2)(x)
     assert h.shape == (None, 4)
@@ -223,7 +223,7 @@ def test_model_attributes_inputs_outputs_and_weights() -> None:
 # ---- preprocessing
 
 
-def test_lookups_and_text() -> None:
+def test_lookup_and_text_vectorization_layers() -> None:
     lookup = layers.string_lookup(mask_token="")
     lookup.adapt([["b", "a"], ["b", ""]])
     assert lookup.get_vocabulary() == ["", "[UNK]", "b", "a"]
@@ -283,7 +283,7 @@ def test_gradient_penalty_through_layers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: layers.conv2d(3, 3, groups=2), "filters=3 is not a multiple of groups=2"),
         (lambda: layers.conv2d(2, 3, data_format="last"), "data_format must be 'channels_last' or 'channels_first'"),
@@ -299,8 +299,8 @@ def test_gradient_penalty_through_layers() -> None:
         (lambda: pb.constraints.max_norm(-1), "max_value must be a number of 0 or more"),
     ],
 )
-def test_errors_of_arguments(make: Any, said: str) -> None:
-    with pytest.raises(ArgumentError, match=re.escape(said)):
+def test_keras_layer_argument_errors(make: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=re.escape(message)):
         make()
 
 

@@ -21,7 +21,7 @@ def _build(layer: Any, shape: tuple[int, ...]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: pb.constraints.min_max_norm(2.0, 1.0), "max_value must be a number of 2.0 or more, got 1.0."),
         (lambda: pb.metrics.AUC(thresholds=[2.0]), "auc: thresholds must be from 0 to 1, got [2.0]."),
@@ -94,13 +94,13 @@ def _build(layer: Any, shape: tuple[int, ...]) -> Any:
         (lambda: layers.attention(name="look")(SEQUENCE), "layer 'look': expected 2 to 3 input(s), got 1."),
     ],
 )
-def test_layer_argument_errors(make: Any, said: str) -> None:
-    with pytest.raises(ArgumentError, match=re.escape(said)):
+def test_layer_argument_errors(make: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=re.escape(message)):
         make()
 
 
 @pytest.mark.parametrize(
-    ("make", "inputs", "said"),
+    ("make", "inputs", "message"),
     [
         (lambda **n: layers.dense(2, **n), [np.ones(3)], "there is no axis of features; layers.reshape([1]) makes one"),
         (lambda **n: layers.conv2d(2, 3, **n), [ROWS], "expected rank 4, the batch included, got shape ('batch', 3)."),
@@ -148,11 +148,11 @@ def test_layer_argument_errors(make: Any, said: str) -> None:
         (lambda **n: layers.dot(-1, **n), [np.ones(3), np.ones(3)], "expected at least rank 2, the batch included."),
     ],
 )
-def test_layer_shape_errors_name_the_layer(make: Any, inputs: Any, said: str) -> None:
+def test_layer_shape_errors_name_the_layer(make: Any, inputs: Any, message: str) -> None:
     with pytest.raises(ShapeError) as error:
         make(name="mine")(*inputs)
     assert "layer 'mine'" in str(error.value)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_layer_rejects_other_input_shape_than_built() -> None:
@@ -171,7 +171,7 @@ def test_layer_rejects_other_input_shape_than_built() -> None:
         pb.sequential([layers.conv2d(3, 3, input_shape=[28, 28])])
 
 
-def test_layer_of_one_number_error() -> None:
+def test_layer_called_with_scalar_error() -> None:
     with pytest.raises(ShapeError, match="expected an array with the batch along axis 0, got one number"):
         layers.flatten()(3.0)
 

@@ -71,7 +71,7 @@ def test_dense_with_activations() -> None:
         (None, lambda x: x),
     ],
 )
-def test_activation(name: Any, formula: Any) -> None:
+def test_activation_layer_numbers(name: Any, formula: Any) -> None:
     close(layers.activation(name)(3 * SEQUENCE), formula(3 * SEQUENCE))
 
 
@@ -322,7 +322,7 @@ def remembered(layer: Any, x: Any, h: Any, c: Any = None) -> tuple[Any, Any]:
         (layers.gru, {"reset_after": True}),
     ],
 )
-def test_recurrent(make: Any, settings: Any) -> None:
+def test_recurrent_layer_numbers(make: Any, settings: Any) -> None:
     shared = {"bias_initializer": DRAWN, **settings}
     layer = make(3, return_sequences=True, return_state=True, **shared)
     begin = [generator.normal(size=(3, 3)) for _ in range(layer.states)]
@@ -354,7 +354,7 @@ def test_recurrent(make: Any, settings: Any) -> None:
         ("ave", lambda x, y: (x + y) / 2),
     ],
 )
-def test_bidirectional(mode: str, merged: Any) -> None:
+def test_bidirectional_layer_numbers(mode: str, merged: Any) -> None:
     layer = layers.bidirectional(layers.gru(2, return_sequences=True, return_state=True), mode)
     begin = [generator.normal(size=(3, 2)) for _ in range(2)]
     y, there, back = layer(SEQUENCE, initial_state=begin)
@@ -366,7 +366,7 @@ def test_bidirectional(mode: str, merged: Any) -> None:
     close(back, second[:, -1])
 
 
-def test_time_distributed() -> None:
+def test_time_distributed_layer_numbers() -> None:
     layer = layers.time_distributed(layers.conv2d(2, 2))
     film = np.stack([IMAGE, 2 * IMAGE, -IMAGE], 1)
     y = layer(film)
@@ -376,7 +376,7 @@ def test_time_distributed() -> None:
 # ---- attention
 
 
-def test_attention() -> None:
+def test_attention_layer_numbers() -> None:
     query, value, key = (generator.normal(size=(2, n, m)) for n, m in ((4, 3), (5, 2), (5, 3)))
     close(layers.attention()([query, value, key]), softmax(query @ key.transpose(0, 2, 1)) @ value)
     close(layers.attention()(query, key), softmax(query @ key.transpose(0, 2, 1)) @ key)

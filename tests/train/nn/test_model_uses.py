@@ -106,20 +106,20 @@ def test_load_checkpoint_of_other_optimizer_raises_and_changes_nothing(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("metrics", "how", "said"),
+    ("metrics", "how", "message"),
     [
         (["accuracy"], {}, "measured loss; this one measures loss, accuracy"),
         ([], {"batch_size": 45}, "another dataset"),
         ([], {"shuffle": False}, "another dataset"),
     ],
 )
-def test_resume_from_other_training_raises_and_changes_nothing(tmp_path, metrics, how, said: str) -> None:
+def test_resume_from_other_training_raises_and_changes_nothing(tmp_path, metrics, how, message: str) -> None:
     x, y = points()
     path = tmp_path / "run"
     classifier().fit(x, y, callbacks=pb.callbacks.model_checkpoint(path))
     model = classifier(metrics=metrics)
     before = model.get_weights()
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         model.fit(x, y, epochs=2, resume=path, **how)
     for now, then in zip(model.get_weights(), before, strict=True):
         np.testing.assert_array_equal(now, then)
@@ -300,7 +300,7 @@ def test_one_dimensional_input_gets_feature_axis() -> None:
 
 
 @pytest.mark.parametrize(
-    ("x", "error", "said"),
+    ("x", "error", "message"),
     [
         (np.ones(2), ShapeError, r"For one example: x\[None\]"),
         (np.ones(7), ShapeError, r"expected examples of shape \(2,\)"),
@@ -309,8 +309,8 @@ def test_one_dimensional_input_gets_feature_axis() -> None:
         ([["a", "b"]], DataError, "expected numbers, got text. For columns of text see pb.layers.text_vectorization"),
     ],
 )
-def test_input_without_batch_axis_raises(x, error, said: str) -> None:
-    with pytest.raises(error, match=said):
+def test_input_without_batch_axis_raises(x, error, message: str) -> None:
+    with pytest.raises(error, match=message):
         classifier().predict(x)
 
 

@@ -12,7 +12,7 @@ import pullback as pb
 from pullback import layers
 
 
-def test_global_policy_is_the_dtype_of_new_layers() -> None:
+def test_global_policy_sets_dtype_of_new_layers() -> None:
     pb.train.set_global_policy("float64")
     try:
         layer = layers.dense(1)
@@ -28,7 +28,7 @@ def test_global_policy_is_the_dtype_of_new_layers() -> None:
     [("bfloat16", "NumPy has no bfloat16"), ("mixed_bfloat16", "NumPy has no bfloat16"),
      ("mixed_float16", "a CPU gains nothing by mixed precision")],
 )  # fmt: skip
-def test_policies_without_use_on_a_cpu_are_refused(name: str, why: str) -> None:
+def test_unsupported_dtype_policies_raise(name: str, why: str) -> None:
     for call in (pb.train.set_global_policy, lambda dtype: layers.dense(1, dtype=dtype)):
         with pytest.raises(pb.errors.ArgumentError, match=f"'{name}': {why}.*There are float16, float32 and float64"):
             call(name)

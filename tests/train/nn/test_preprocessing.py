@@ -27,7 +27,7 @@ def make_array(given: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=f"{i}-{c['layer']}") for i, c in enumerate(CASES)])
-def test_preprocessing_layer_agrees_with_keras_and_survives_its_config(case: Any) -> None:
+def test_preprocessing_layer_equals_keras_after_config_roundtrip(case: Any) -> None:
     layer = getattr(layers, NAMES[case["layer"].lower()])(**case["config"])
     trains = case["data"] == "train"
     if case["data"] is not None and not trains:
@@ -48,7 +48,7 @@ def test_preprocessing_layer_agrees_with_keras_and_survives_its_config(case: Any
             assert one.get_vocabulary() == case["vocabulary"]
 
 
-def test_hashes_of_every_length_are_those_of_tensorflow() -> None:
+def test_string_hashes_of_every_length_equal_tensorflow() -> None:
     buckets, combined = 2**62, [0, 0]
     for n in range(200):
         text = "".join(chr(97 + (i * 7 + n) % 26) for i in range(n)).encode()
@@ -74,7 +74,7 @@ def make_text_model(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["sequential", "functional"])
-def test_text_is_an_input_of_fit(kind: str, tmp_path: Path) -> None:
+def test_fit_accepts_text_inputs(kind: str, tmp_path: Path) -> None:
     losses = {}
     sizes = np.linspace(-1, 1, 16, dtype=np.float32)[:, None]
     x: Any = TEXTS if kind == "sequential" else {"text": TEXTS, "size": sizes}

@@ -45,7 +45,7 @@ def close(y: Any, recorded: Any) -> None:
 
 
 @pytest.mark.parametrize("case", [*read("keras.json"), *read("tfjs.json")])
-def test_recorded_layer(case: Any) -> None:
+def test_layer_equals_recorded_keras_output(case: Any) -> None:
     layer = find_layer(case["layer"])(**case["config"])
     xs = [values(shape, i) for i, shape in enumerate(case["shapes"])]
     settings = {key: as_setting(x, case["layer"].endswith("Attention") and key == "mask")

@@ -118,7 +118,7 @@ def run_optimizer(name: str, config: Any, compiled: bool) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=f"{i}-{c[1]}") for i, c in enumerate(CASES)])
-def test_random_arguments_agree_with_keras(case: Any) -> None:
+def test_layers_and_losses_with_random_arguments_equal_keras(case: Any) -> None:
     kind, name, config, extra, recorded = case
     compiled = str(case) in COMPILED
     if kind == "recurrent":

@@ -39,7 +39,7 @@ def make(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", RECORDED["masked"])
-def test_masked_training(kind: str) -> None:
+def test_masked_training_equals_recorded_keras(kind: str) -> None:
     eager = kind in ("bi", "td")
     model, y = make(kind), values((3, 1)) if kind == "pool" else values((3, 5, 1))
     set_weights(model)

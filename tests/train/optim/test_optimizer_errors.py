@@ -13,7 +13,7 @@ from pullback.errors import ArgumentError, DataError, GradientError, ShapeError,
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: train.sgd(-0.1), "sgd: learning_rate must be a number of 0 or more, got -0.1."),
         (lambda: train.sgd("fast"), "sgd: learning_rate must be a number of 0 or more, got 'fast'."),
@@ -53,16 +53,16 @@ from pullback.errors import ArgumentError, DataError, GradientError, ShapeError,
         ),
     ],
 )
-def test_optimizer_argument_errors(make: Any, said: str) -> None:
+def test_optimizer_argument_errors(make: Any, message: str) -> None:
     with pytest.raises(ArgumentError) as error:
         make()
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_apply_gradients_errors() -> None:
     v, n = pb.variable([1.0, 2.0], name="fit_v"), pb.variable(np.arange(2), name="fit_n")
     optimizer = train.adam(0.1)
-    for kind, given, said in (
+    for kind, given, message in (
         (VariableError, {"nobody": [1.0]}, "adam: there is no variable named 'nobody'."),
         (VariableError, {"nobody": [1.0]}, "are updated by optimizer.update(params, gradients, state)."),
         (ShapeError, {"fit_v": [1.0]}, "adam: the gradient of 'fit_v' has shape (1,), expected (2,)."),
@@ -73,7 +73,7 @@ def test_apply_gradients_errors() -> None:
     ):
         with pytest.raises(kind) as error:
             optimizer.apply_gradients(given)
-        assert said in str(error.value)
+        assert message in str(error.value)
     with pytest.raises(GradientError, match="no trainable variable among its 1"):
         optimizer.minimize(lambda: pb.sum(v), [pb.variable(1.0, trainable=False)])
     with pytest.raises(UnconnectedError, match="read 0 trainable variables"):

@@ -175,7 +175,7 @@ def _numbers(tree: Any) -> list[float]:
     return np.ravel(tree).tolist()
 
 
-def test_gradient_of_none_leaves_parameter() -> None:
+def test_gradient_none_does_not_change_parameter() -> None:
     optimizer, params = train.adam(0.1), {"a": np.ones(2), "b": np.ones(2)}
     after, state = optimizer.update(params, {"a": np.ones(2), "b": None}, optimizer.init(params))
     assert (after["a"] != 1).all()
@@ -377,7 +377,7 @@ def test_load_state_dict_into_compiled_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda s, a: s.pop(f"{a}/m"), "'{a}/m' missing"),
         (lambda s, a: s.pop("iterations"), "'iterations' missing"),
@@ -389,7 +389,7 @@ def test_load_state_dict_into_compiled_step() -> None:
         (lambda s, a: s.update({"iterations": np.ones(2)}), "'iterations' is not one number"),
     ],
 )
-def test_load_state_dict_mismatch_changes_nothing(change: Any, said: str) -> None:
+def test_load_state_dict_mismatch_changes_nothing(change: Any, message: str) -> None:
     a, optimizer = pb.variable([1.0, 2.0]), train.adam(0.1)
     optimizer.apply_gradients({a: [1.0, 1.0]})
     state = optimizer.state_dict()
@@ -398,7 +398,7 @@ def test_load_state_dict_mismatch_changes_nothing(change: Any, said: str) -> Non
     for one in (optimizer, train.adam(0.1)):
         with pytest.raises(DataError) as error:
             one.load_state_dict(state, [a])
-        assert said.format(a=a.name) in str(error.value)
+        assert message.format(a=a.name) in str(error.value)
     assert repr(optimizer.state_dict()) == before
 
 

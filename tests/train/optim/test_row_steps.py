@@ -93,7 +93,7 @@ def test_row_sparse_step_in_float64_is_exact(name: str, how: str):
 
 @pytest.mark.parametrize("how", ["eager", "compiled"])
 @pytest.mark.parametrize("name", ["adam", "adamw", "momentum", "sgd decayed", "rmsprop"])
-def test_lazy_optimizer_leaves_other_rows(name: str, how: str):
+def test_lazy_optimizer_does_not_change_other_rows(name: str, how: str):
     plain = OPTIMIZERS[name]()
     lazy = plain.maker(**plain.get_config() | {"lazy": True})
     got, state = train_by(lazy, how)
@@ -138,7 +138,7 @@ def test_lazy_optimizer_on_small_tables(rows: list[int], how: str):
     np.testing.assert_allclose(v.numpy(), expected)
 
 
-def test_lazy_is_part_of_the_configuration():
+def test_lazy_is_part_of_optimizer_config():
     optimizer = train.adam(0.1, lazy=True)
     assert optimizer.get_config()["lazy"] is True
     assert pickle.loads(pickle.dumps(optimizer)).get_config()["lazy"] is True

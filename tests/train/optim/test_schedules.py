@@ -33,7 +33,7 @@ def test_schedule_rate_at_step(schedule: Any, rates: dict[int, float]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: train.constant_rate(-1), "constant_rate: rate must be a number of 0 or more, got -1."),
         (lambda: train.step_decay(1.0, 0), "step_decay: every must be 1 or more steps, got 0."),
@@ -45,7 +45,7 @@ def test_schedule_rate_at_step(schedule: Any, rates: dict[int, float]) -> None:
         (lambda: train.Schedule("s", 3), "rate must be a function of a step, got int."),
     ],
 )
-def test_schedule_errors(make: Any, said: str) -> None:
+def test_schedule_errors(make: Any, message: str) -> None:
     with pytest.raises(ArgumentError) as error:
         make()
-    assert said in str(error.value)
+    assert message in str(error.value)

@@ -35,13 +35,13 @@ def test_concatenate_pieces_of_several_lengths(axis: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("count", [2, 5, 6, 30])
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (70,), (2, 9)])
-def test_stack_few_and_many(shape: tuple[int, ...], count: int) -> None:
+def test_stack_of_few_and_many_rows_equals_numpy(shape: tuple[int, ...], count: int) -> None:
     for axis in range(len(shape) + 1):
         check(lambda x, axis=axis: np.stack([x[i] * float(i) for i in range(count)], axis), draw(count, *shape))
 
 
 @pytest.mark.parametrize("widths", [((1, 1), (2, 0)), ((0, 3), (0, 0)), ((0, 0), (17, 40)), ((5, 5), (5, 5))])
-def test_pad_with_a_number(widths: Any) -> None:
+def test_pad_with_constant_equals_numpy(widths: Any) -> None:
     check(lambda x: np.pad(x * 2.0, widths, constant_values=3.0) + 1.0, draw(6, 37))
 
 
@@ -56,7 +56,7 @@ def test_gradient_of_shifted_sums(n: int) -> None:
 
 
 @pytest.mark.parametrize("steps", [(0, 1, 2, 3, 4, 5, 6, 7), (7, 6, 5, 4, 3, 2, 1, 0), (1, 3, 5, 6, 7, 2), (4, 4, 4)])
-def test_gradient_of_rows_in_any_order(steps: tuple[int, ...]) -> None:
+def test_gradient_of_rows_read_in_any_order(steps: tuple[int, ...]) -> None:
     def f(x: Any) -> Any:
         h = x[steps[0]]
         for t in steps[1:]:
@@ -97,7 +97,7 @@ for n in (1, 2, 3, 7, 33, 130):
 """
 
 
-def test_pieces_are_read_inside_of_their_arrays() -> None:
+def test_pieces_are_not_read_outside_their_arrays() -> None:
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM], env={**os.environ, "PULLBACK_CANARY": "1"}, capture_output=True, text=True,
         check=False,
@@ -125,7 +125,7 @@ def test_piece_computed_in_kernel_does_not_change_other_uses() -> None:
 
 
 @pytest.mark.parametrize("place", [0, 7, 19])
-def test_stack_with_column_keeps_table_of_pieces(place: int) -> None:
+def test_stack_with_one_column_piece_uses_piece_table(place: int) -> None:
     """The pieces that lie in the same way are found by a table, whatever the others are."""
 
     def f(x: Any) -> Any:

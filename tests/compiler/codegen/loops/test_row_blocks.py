@@ -132,7 +132,7 @@ def test_row_blocks_with_narrow_vectors(f: Any, isa: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("f", [log_sum_exp, logistic, linear, norm, of_rows])
-def test_row_blocks_without_rows(f: Any) -> None:
+def test_row_blocks_of_matrix_with_zero_rows(f: Any) -> None:
     xs = draw(0, 7, "f8")
     if f is norm:
         assert np.array_equal(pb.compile(f)(*xs)[1][2], np.zeros(7))
@@ -144,7 +144,7 @@ def test_row_blocks_without_rows(f: Any) -> None:
 
 @pytest.mark.parametrize("f", [log_sum_exp, labels, logistic, linear, of_rows, transpose])
 @pytest.mark.parametrize("length", [3, 10, 100])
-def test_nan_and_inf_stay_in_their_row(f: Any, length: int) -> None:
+def test_row_blocks_do_not_spread_nan_and_inf_to_other_rows(f: Any, length: int) -> None:
     x, weights, scale = draw(37, length, "f4")
     special = [np.nan, np.inf, -np.inf, 1e30, -1e30, -0.0]
     for i, v in enumerate(special):
@@ -166,7 +166,7 @@ def test_nan_and_inf_stay_in_their_row(f: Any, length: int) -> None:
     ("f", "length", "dtype"),
     [(log_sum_exp, 3, "f4"), (logistic, 10, "f4"), (norm, 10, "f4"), (norm, 3, "f8"), (logistic, 100, "f8")],
 )
-def test_results_do_not_depend_on_threads(f: Any, length: int, dtype: str) -> None:
+def test_row_block_results_do_not_depend_on_threads(f: Any, length: int, dtype: str) -> None:
     xs = draw(200_000 // length + 5, length, dtype)
     alone, many = (pb.compile(f, threads=n) for n in (1, 3))
     assert "@parallel(" in many.lower(*xs).ir

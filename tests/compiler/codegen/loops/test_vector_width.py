@@ -42,7 +42,7 @@ def test_loop_of_a_costly_kernel_reduces_its_last_vector_once(shape: tuple[int, 
             np.testing.assert_allclose(a, b, 1e-3 if dtype == "f4" else 1e-10, 1e-5 if dtype == "f4" else 1e-10)
 
 
-def test_last_vector_over_its_own_operand() -> None:
+def test_last_vector_of_kernel_that_overwrites_its_operand() -> None:
     def f(x: Any, w: Any) -> Any:
         y = x @ w  # in memory of the program, which the next value takes over
         return (np.tanh(y) * y - y) @ w
@@ -54,7 +54,7 @@ def test_last_vector_over_its_own_operand() -> None:
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("rare", [np.inf, -np.inf, np.nan, 0.0, -1.0, 1e-320, 1e30, -1e30, 95.0, -95.0])
-def test_slow_path_does_not_change_other_lanes(rare: float, dtype: str) -> None:
+def test_slow_path_changes_only_rare_lanes(rare: float, dtype: str) -> None:
     def f(x: Any) -> Any:
         return np.exp(x) * np.log(x) + x, np.sin(x) * x + x
 

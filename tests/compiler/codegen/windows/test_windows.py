@@ -137,7 +137,7 @@ def test_convolution_of_empty_batch() -> None:
     assert not dw.any()
 
 
-def test_convolutions_run_by_numpy() -> None:
+def test_unsupported_convolutions_run_by_numpy() -> None:
     x, w = R(size=(2, 5, 5, 2)), R(size=(2, 2, 2, 3))
     for f, args in (
         (lambda x, w: pb.depthwise_conv2d(x, w), (x, w)),  # several results of each channel

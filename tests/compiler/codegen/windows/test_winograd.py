@@ -93,7 +93,7 @@ def test_winograd_does_not_depend_on_threads() -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def test_winograd_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_winograd_switched_off_uses_direct_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_WINOGRAD", "0")
     f = pb.compile(lambda x, w: pb.conv2d(x, w, 1, "same"), backend="llvm")
     x, w = draw(1, 32, 32, 64, dtype="f4"), draw(3, 3, 64, 64, dtype="f4")

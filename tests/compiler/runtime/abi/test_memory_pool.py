@@ -99,7 +99,7 @@ def test_pool_keeps_no_more_than_its_limit(double: Any) -> None:
         STATE[LIMIT] = limit
 
 
-def test_pool_can_be_emptied(double: Any) -> None:
+def test_memory_pool_can_be_emptied(double: Any) -> None:
     double(np.ones(100_000))
     assert STATE[HAS] >= 800_000
     memory_pool.clear()
@@ -123,7 +123,7 @@ def test_tracemalloc_sees_results(double: Any) -> None:
     assert left < 100_000
 
 
-def test_threads_never_share_a_result(double: Any) -> None:
+def test_threads_never_share_a_pooled_buffer(double: Any) -> None:
     f = pb.compile(lambda x: np.exp(np.sin(x)) * 2.0, threads=1)  # long enough to run without the interpreter's lock
     wrong: list[int] = []
 
@@ -144,7 +144,7 @@ def test_threads_never_share_a_result(double: Any) -> None:
     assert not wrong
 
 
-def test_arrays_may_outlive_the_library_and_a_fork() -> None:
+def test_pooled_arrays_stay_valid_after_fork_and_unload() -> None:
     code = (
         "import os, sys, numpy as np, pullback as pb\n"
         "f = pb.compile(lambda x: x * 2.0)\n"
@@ -158,7 +158,7 @@ def test_arrays_may_outlive_the_library_and_a_fork() -> None:
     assert _run(code).split() == ["0"]
 
 
-def test_results_are_numpys_where_the_pool_is_off() -> None:
+def test_results_own_numpy_memory_without_memory_pool() -> None:
     code = (
         "import numpy as np, pullback as pb\n"
         "from pullback.compiler.runtime.abi.memory_pool import HAS, STATE\n"

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 TEXTS = ["The cat sat.", "The dog! ran, away", "a cat's DOG"]
-QUESTIONS = ["the dog ran", "unknown words here cat", "", "a sentence of more than sixteen bytes"]
+UNSEEN_TEXTS = ["the dog ran", "unknown words here cat", "", "a sentence of more than sixteen bytes"]
 WORDS = [["A"], ["B"], [""], ["a word of more than sixteen bytes"]]
 PAIRS, ASKED = [["b", "a"], ["b", ""], ["b", "c"]], [["a", "x", ""], ["b", "b", "c"]]
 NUMBERS, NEW = [[5, 9, 5], [7, 5, 9]], [[5, 7], [1, 9]]
@@ -34,14 +34,14 @@ CASES = [  # layer, arguments, data to adapt to or "train", input
     ("StringLookup", {"max_tokens": 6, "pad_to_max_tokens": True, "output_mode": "multi_hot"}, PAIRS, ASKED),
     ("StringLookup", {"output_mode": "one_hot"}, PAIRS, [["a"], ["q"]]),
     ("StringLookup", {"num_oov_indices": 3, "vocabulary": ["a"]}, None, [["a", "foo", "bar", "baz"]]),
-    *(("TextVectorization", config, TEXTS, QUESTIONS) for config in (
+    *(("TextVectorization", config, TEXTS, UNSEEN_TEXTS) for config in (
         {}, {"output_sequence_length": 3}, {"output_mode": "multi_hot"}, {"output_mode": "count"},
         {"output_mode": "tf_idf"}, {"ngrams": 2}, {"ngrams": 3, "output_mode": "count"}, {"split": "character"},
         {"standardize": "lower"}, {"standardize": None}, {"standardize": "strip_punctuation"}, {"max_tokens": 4},
         {"max_tokens": 4, "output_mode": "count"}, {"split": None},
         {"max_tokens": 20, "output_mode": "tf_idf", "pad_to_max_tokens": True},
     )),
-    ("TextVectorization", {"vocabulary": ["the", "cat"], "output_sequence_length": 5}, None, QUESTIONS),
+    ("TextVectorization", {"vocabulary": ["the", "cat"], "output_sequence_length": 5}, None, UNSEEN_TEXTS),
     ("Hashing", {"num_bins": 5}, None, WORDS), ("Hashing", {"num_bins": 3, "mask_value": ""}, None, WORDS),
     ("Hashing", {"num_bins": 5, "salt": [133, 137]}, None, WORDS),
     ("Hashing", {"num_bins": 5, "salt": 133}, None, WORDS),
