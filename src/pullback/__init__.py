@@ -320,7 +320,7 @@ def __getattr__(name: str) -> object:
     if name in globals():
         return globals()[name]
     if name not in _LATER:
-        raise _answers.name_error("pb", name)
+        raise _answers.make_name_error("pb", name)
     module = _load(_LATER[name])
     is_module = module.__name__ in (f"pullback.{name}", f"pullback.ops.{name}")
     value = module if is_module else _answers.check_keywords(getattr(module, name), __name__, name)

@@ -226,12 +226,12 @@ def make_jvp_reversemode(fun: Callable[..., Any], x: Tree) -> Any:
     return _make_vjp(vjp, vspace(y).zeros())[0]
 
 
-def _half_sum_of_squares(x: Value) -> Any:
+def _halve_sum_of_squares(x: Value) -> Any:
     return 0.5 * np.sum(x**2, axis=-1)
 
 
 def make_ggnvp(
-    f: Callable[..., Any], g: Callable[..., Any] = _half_sum_of_squares, f_argnum: int = 0
+    f: Callable[..., Any], g: Callable[..., Any] = _halve_sum_of_squares, f_argnum: int = 0
 ) -> Callable[..., Any]:
     """Returns a function which gives products with the generalized Gauss-Newton matrix at a point.
 

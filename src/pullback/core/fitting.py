@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from pullback.core.memory import Scratch
 from pullback.core.tensor import ARRAYS, RAW
-from pullback.numerics.small_arrays import column_sum, ones, quick_sum
+from pullback.numerics.small_arrays import get_ones, sum_columns, sum_quickly
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -80,9 +80,9 @@ def fit(g: Any, x: Any) -> Any:
         if type(g) is Scratch:
             g = g.v
         if len(have) == 2 and len(shape) == 1 and shape[0] == have[1] and type(g) is ndarray and have[0] <= 4096:
-            g = ones(have[0], g.dtype).dot(g)
+            g = get_ones(have[0], g.dtype).dot(g)
         elif len(shape) == 1 and len(have) > 2 and shape[0] == have[-1] and type(g) is ndarray:
-            g = column_sum(g)
+            g = sum_columns(g)
         else:
             g = _fit_shape(g, have, shape)
     return g if g.dtype == x.dtype else _fit_dtype(g, x.dtype)
@@ -93,7 +93,7 @@ def _fit_shape(g: Any, have: Shape, shape: Shape) -> Any:
     extra = len(have) - len(shape)
     axes = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1))
     if len(axes) == 1 and type(g) is ndarray:
-        g = quick_sum(g, axes[0])
+        g = sum_quickly(g, axes[0])
     elif axes:
         g = np.add.reduce(g, axes) if isinstance(g, ndarray) else np.sum(g, axis=axes)
     if g.shape != shape:

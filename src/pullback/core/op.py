@@ -70,7 +70,7 @@ from pullback.errors import (
     PullbackError,
     ShapeError,
 )
-from pullback.names.answers import call_error
+from pullback.names.answers import make_call_error
 from pullback.numerics.axis_arguments import format_shapes
 from pullback.settings import is_enabled
 
@@ -167,7 +167,7 @@ def call_with_unknown(op: Op, args: tuple[Any, ...], unknown: dict[str, Any], pa
     if unknown and is_numpy and NUMPY_KEYWORDS.issuperset(unknown) and any(isinstance(a, Tensor) for a in args):
         given = {k: v for k, v in params.items() if v is not op.params[k]}
         return LATER["function"](op.kernel, args, given | unknown)
-    raise call_error(op.function, unknown, op.required)
+    raise make_call_error(op.function, unknown, op.required)
 
 
 def first_call(*args: object, **kwargs: object) -> Any:

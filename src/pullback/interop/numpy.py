@@ -32,7 +32,7 @@ from pullback.interop.numpy_arguments import (
     has_inexact,
     is_traced,
     iterate_tensors,
-    no_rule_error,
+    make_no_rule_error,
     run_without_rule,
     unwrap,
 )
@@ -95,7 +95,7 @@ def call_without_rule(
     if (unknown and followed) or loses:
         unknown = unknown or ["out"]
         why = "".join(f" {INSTEAD[k]}" for k in unknown if k in INSTEAD)
-        raise no_rule_error(f"{name}({', '.join(f'{k}=' for k in unknown)}) of a traced Tensor", why)
+        raise make_no_rule_error(f"{name}({', '.join(f'{k}=' for k in unknown)}) of a traced Tensor", why)
     return run_without_rule(name, run, args, kwargs) if out is None else run(*unwrap(args), **unwrap(kwargs))
 
 
@@ -226,7 +226,7 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
         return numpy_writes.write_at(ufunc, *args)
     if is_writable(out := kwargs.get("out")):
         return write_results(name, function, args, kwargs)
-    args = lists_to_arrays(args)
+    args = convert_lists(args)
     if method == "__call__" and kwargs.get("dtype") is not None and out is None:
         kwargs = dict(kwargs)
         args = convert_operands(name, args, kwargs.pop("dtype"), kwargs.get("casting", "same_kind"))
@@ -313,7 +313,7 @@ def write_result(what: str, out: Value, new: Value) -> Any:
     return out
 
 
-def lists_to_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
+def convert_lists(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the arguments with lists as arrays and numbers as they are; in a ufunc an ``np.matrix`` is an array."""
     if any(isinstance(a, np.matrix) for a in args):
         args = tuple(np.asarray(a) if isinstance(a, np.matrix) else a for a in args)

@@ -42,7 +42,7 @@ def unwrap(x: object, value: Callable[[Any], Any] = concrete) -> Any:
             values.flags.writeable = False
         return values
     if isinstance(x, list | tuple):
-        return _like(x, [unwrap(item, value) for item in x])
+        return _wrap_like(x, [unwrap(item, value) for item in x])
     return {k: unwrap(v, value) for k, v in x.items()} if isinstance(x, dict) else x
 
 
@@ -50,10 +50,10 @@ def wrap(x: object) -> Any:
     """Return a result with tensors in place of arrays."""
     if isinstance(x, ndarray | generic):
         return constant(x) if x.dtype.kind in "fiubc" else x
-    return _like(x, [wrap(item) for item in x]) if isinstance(x, list | tuple) else x
+    return _wrap_like(x, [wrap(item) for item in x]) if isinstance(x, list | tuple) else x
 
 
-def _like(x: Any, items: list[Any]) -> Any:
+def _wrap_like(x: Any, items: list[Any]) -> Any:
     return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
 
 
@@ -93,7 +93,7 @@ def wrap_constant(name: str, result: object, *args: object) -> Any:
     return wrap(result)
 
 
-def no_rule_error(name: str, why: str = "") -> NoRuleError:
+def make_no_rule_error(name: str, why: str = "") -> NoRuleError:
     return NoRuleError(
         f"{name} has no rule of differentiation in pullback, so its gradient would be lost.{why} "
         "Write it with functions that have one, give it a gradient with pb.custom_gradient, or use stop_gradient."
@@ -113,7 +113,7 @@ def run_without_rule(
     else:
         result, followed = run(*unwrap(given[0]), **unwrap(given[1])), is_traced(given)
     if followed and has_inexact(result):
-        raise no_rule_error(name, why)
+        raise make_no_rule_error(name, why)
     return wrap_constant(name, result, args, kwargs)
 
 

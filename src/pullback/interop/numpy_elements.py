@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # ---- picking
 
 
-def _positions(x: TensorLike) -> Any:
+def _read_positions(x: TensorLike) -> Any:
     """Return indices as an array, or as a tensor where they differ between examples of ``vmap``."""
     index = strip(to_array(x))
     return index if isinstance(index, Tensor) else np.asarray(index)
@@ -32,7 +32,7 @@ def _take(a: Value, indices: TensorLike, /, axis: int | None = None, mode: str =
     if axis is None or not a.ndim:
         a, axis = np.reshape(a, -1), 0
     axis = resolve_axis(a.ndim, axis, "np.take")
-    index, n = _positions(indices), a.shape[axis]
+    index, n = _read_positions(indices), a.shape[axis]
     if mode != "raise":
         index = np.clip(index, 0, n - 1) if mode == "clip" else index % n
     return gathering.take(as_tensor(a), index, axis)
@@ -41,7 +41,7 @@ def _take(a: Value, indices: TensorLike, /, axis: int | None = None, mode: str =
 def _take_along_axis(arr: Any, indices: Value, /, axis: int | None = -1) -> Any:
     if axis is None:
         arr, axis = np.reshape(arr, -1), 0
-    return gathering.take_along_axis(as_tensor(arr), _positions(indices), axis)
+    return gathering.take_along_axis(as_tensor(arr), _read_positions(indices), axis)
 
 
 def _compress(condition: TensorLike, a: Value, /, axis: int | None = None) -> Any:
@@ -103,16 +103,16 @@ def _diag(v: Value, /, k: int = 0) -> Any:
     return np.pad(made, ((max(-k, 0), max(k, 0)), (max(k, 0), max(-k, 0)))) if k else made
 
 
-def _lower(m: Value, k: int) -> Any:
+def _mask_lower(m: Value, k: int) -> Any:
     return np.tri(m.shape[-2:][0], m.shape[-1], k, dtype=bool)
 
 
 def _tril(m: Value, /, k: int = 0) -> Any:
-    return np.where(_lower(m, k), m, np.zeros((), m.dtype))
+    return np.where(_mask_lower(m, k), m, np.zeros((), m.dtype))
 
 
 def _triu(m: Value, /, k: int = 0) -> Any:
-    return np.where(_lower(m, k - 1), np.zeros((), m.dtype), m)
+    return np.where(_mask_lower(m, k - 1), np.zeros((), m.dtype), m)
 
 
 # ---- order
@@ -314,7 +314,7 @@ def _make_like(fill: Any) -> Any:
     return like
 
 
-def _places(num: int, endpoint: bool, like: Value) -> Any:
+def _space_evenly(num: int, endpoint: bool, like: Value) -> Any:
     """Return ``num`` numbers from 0 to 1 along a new first axis, of the dtype of ``like`` if that is a float."""
     places = np.linspace(0, 1, num, endpoint, dtype=like.dtype if like.dtype.kind == "f" else None)
     return np.reshape(places, (-1,) + (1,) * like.ndim)
@@ -325,7 +325,7 @@ def _linspace(
 ) -> Any:
     start, stop = (1.0 * x for x in align_operands((start, stop)))  # small integers would overflow
     step = stop - start
-    made = start + step * _places(num, endpoint, step)
+    made = start + step * _space_evenly(num, endpoint, step)
     if endpoint and num > 1:  # without rounding, as in NumPy
         is_last = np.reshape(np.arange(num) == num - 1, (-1,) + (1,) * np.ndim(step))
         made = np.where(is_last, stop, made)
@@ -343,7 +343,7 @@ def _logspace(
 def _geomspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True, *, axis: int = 0) -> Any:
     start, stop = align_operands((start, stop))
     ratio = stop / start
-    return np.moveaxis(start * ratio ** _places(num, endpoint, ratio), 0, axis)
+    return np.moveaxis(start * ratio ** _space_evenly(num, endpoint, ratio), 0, axis)
 
 
 def _full_like(a: Value, fill_value: Operand, /, dtype: DType = None, *, shape: Any = None) -> Any:
@@ -374,7 +374,7 @@ def _full(shape: Lengths, fill_value: Operand, /, dtype: DType = None) -> Any:
     return made if dtype is None else np.astype(made, dtype)
 
 
-def _from_dtypes(function: Callable[..., Any]) -> Any:
+def _adapt_dtype_function(function: Callable[..., Any]) -> Any:
     """Adapt a NumPy function that depends on dtypes alone; values of tensors are not read."""
 
     def from_dtypes(*args: object) -> Any:
@@ -396,7 +396,7 @@ def _unravel_index(indices: Any, /, shape: Any, order: str = "C") -> Any:
     return tuple(places if order == "F" else places[::-1])
 
 
-def _from_shape(function: Callable[..., Any]) -> Any:
+def _adapt_shape_function(function: Callable[..., Any]) -> Any:
     """Adapt a NumPy function that depends on the shape of an array alone; values of tensors are not read."""
 
     def from_shape(a: Value, /, *args: object, **kwargs: object) -> Any:
@@ -431,9 +431,10 @@ FUNCTIONS = {
     np.asanyarray: _asarray, np.ascontiguousarray: _asarray, np.asfortranarray: _asarray,
     np.shape: lambda a, /: to_array(a).shape, np.ndim: lambda a, /: to_array(a).ndim,
     np.unravel_index: _unravel_index,
-    np.diag_indices_from: _from_shape(np.diag_indices_from), np.triu_indices_from: _from_shape(np.triu_indices_from),
-    np.tril_indices_from: _from_shape(np.tril_indices_from),
-    np.result_type: _from_dtypes(np.result_type), np.common_type: _from_dtypes(np.common_type),
+    np.diag_indices_from: _adapt_shape_function(np.diag_indices_from),
+    np.triu_indices_from: _adapt_shape_function(np.triu_indices_from),
+    np.tril_indices_from: _adapt_shape_function(np.tril_indices_from),
+    np.result_type: _adapt_dtype_function(np.result_type), np.common_type: _adapt_dtype_function(np.common_type),
     np.iscomplexobj: lambda x, /: x.dtype.kind == "c", np.isrealobj: lambda x, /: x.dtype.kind != "c",
     np.isposinf: lambda x, /: np.isinf(x) & ~np.signbit(x), np.isneginf: lambda x, /: np.isinf(x) & np.signbit(x),
     np.angle: _angle, np.fix: lambda x, /: np.trunc(x), np.real_if_close: _real_if_close,

@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core.op import REGISTRY, convert_operand
 from pullback.core.tensor import Tensor, all_values, call_unfollowed, may_hold, strip
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import TABLES, align_operands, is_traced, no_rule_error, run_without_rule
+from pullback.interop.numpy_arguments import TABLES, align_operands, is_traced, make_no_rule_error, run_without_rule
 from pullback.numerics.adjoints import H
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.ops import linalg
@@ -24,7 +24,7 @@ COMPLEX_EIG = np.lib.NumpyVersion(np.__version__) >= "2.5.0"  # eig and eigvals 
 
 
 @lru_cache
-def _kind(function: Callable[..., Any]) -> Any:
+def _find_result_class(function: Callable[..., Any]) -> Any:
     """Return the named tuple class of the result of a NumPy function."""
     return type(function(np.ones((1, 1))))
 
@@ -43,13 +43,13 @@ def mirror_triangle(x: Value, UPLO: str = "L") -> Any:
     return strict + H(strict) + np.real(diagonal)
 
 
-def _triangle(UPLO: Any) -> str:
+def _check_uplo(UPLO: Any) -> str:
     if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
         raise ArgumentError(f"np.linalg: UPLO must be 'L' or 'U', got {UPLO!r}.")
     return UPLO.upper()
 
 
-def _with_value_of(z: Value, run: Callable[..., Any], *args: object) -> Any:
+def _replace_value(z: Value, run: Callable[..., Any], *args: object) -> Any:
     """Return ``z`` with the value that NumPy computes by ``run``, so that all digits agree."""
     return call_unfollowed(run, *args) + (z - strip(z))
 
@@ -62,18 +62,18 @@ def _cholesky(a: Value, /, *, upper: bool = False) -> Any:
 
 
 def _eigh(a: Value, /, UPLO: str = "L") -> Any:
-    uplo = _triangle(UPLO)
-    return _kind(np.linalg.eigh)(*linalg.eigh(mirror_triangle(a, uplo), uplo))
+    uplo = _check_uplo(UPLO)
+    return _find_result_class(np.linalg.eigh)(*linalg.eigh(mirror_triangle(a, uplo), uplo))
 
 
 def _eigvalsh(a: Value, /, UPLO: str = "L") -> Any:
-    uplo = _triangle(UPLO)
+    uplo = _check_uplo(UPLO)
     return linalg.eigvalsh(mirror_triangle(a, uplo), uplo)
 
 
 def _eig(a: Value, /) -> Any:
     w, v = linalg.eig(a)
-    return _kind(np.linalg.eig)(*((np.real(w), np.real(v)) if _are_real(a, w) else (w, v)))
+    return _find_result_class(np.linalg.eig)(*((np.real(w), np.real(v)) if _are_real(a, w) else (w, v)))
 
 
 def _eigvals(a: Value, /) -> Any:
@@ -90,7 +90,7 @@ def _svd(a: Value, /, full_matrices: bool = True, compute_uv: bool = True, hermi
     if hermitian:
         return _hermitian_svd(a, compute_uv)
     z = linalg.svd(a, full_matrices, compute_uv)
-    return _kind(np.linalg.svd)(*z) if compute_uv else z
+    return _find_result_class(np.linalg.svd)(*z) if compute_uv else z
 
 
 def _hermitian_svd(a: Value, compute_uv: bool) -> Any:
@@ -102,7 +102,7 @@ def _hermitian_svd(a: Value, compute_uv: bool) -> Any:
     order = np.argsort(np.abs(strip(s)))[..., ::-1]
     s, signs = np.take_along_axis(np.abs(s), order, axis=-1), np.take_along_axis(signs, order, axis=-1)
     u = np.take_along_axis(u, np.broadcast_to(np.expand_dims(order, -2), u.shape), axis=-1)
-    return _kind(np.linalg.svd)(u, s, H(u * np.expand_dims(signs, -2)))
+    return _find_result_class(np.linalg.svd)(u, s, H(u * np.expand_dims(signs, -2)))
 
 
 def _qr(a: Value, /, mode: str = "reduced") -> Any:
@@ -110,9 +110,9 @@ def _qr(a: Value, /, mode: str = "reduced") -> Any:
         return linalg.qr(a).R
     if mode not in ("reduced", "complete"):
         if is_traced(a):
-            raise no_rule_error(f"np.linalg.qr(mode={mode!r})")
+            raise make_no_rule_error(f"np.linalg.qr(mode={mode!r})")
         return run_without_rule("np.linalg.qr", np.linalg.qr, (a, mode))
-    return _kind(np.linalg.qr)(*linalg.qr(a, mode == "complete"))
+    return _find_result_class(np.linalg.qr)(*linalg.qr(a, mode == "complete"))
 
 
 def _pinv(a: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
@@ -134,9 +134,9 @@ def _lstsq(a: Value, b: Value, /, rcond: Any = None) -> Any:
     known = columns < rows and np.all(all_values(rank) == columns)  # NumPy returns no residuals then
     residuals = np.reshape(residuals, -1)[: None if known else 0]
     if a.size and np.size(all_values(rank)):
-        s = _with_value_of(s, lambda a, b: np.linalg.lstsq(a, b, rcond)[3], a, b)
+        s = _replace_value(s, lambda a, b: np.linalg.lstsq(a, b, rcond)[3], a, b)
         if known:
-            residuals = _with_value_of(residuals, lambda a, b: np.linalg.lstsq(a, b, rcond)[1], a, b)
+            residuals = _replace_value(residuals, lambda a, b: np.linalg.lstsq(a, b, rcond)[1], a, b)
     return x, residuals, rank if isinstance(rank, Tensor) else int(rank), s
 
 
@@ -188,7 +188,8 @@ def _matrix_rank(A: Value, /, tol: Any = None, hermitian: bool = False, *, rtol:
 
 FUNCTIONS = {
     np.linalg.inv: linalg.inv, np.linalg.solve: _solve, np.linalg.pinv: _pinv, np.linalg.lstsq: _lstsq,
-    np.linalg.det: linalg.det, np.linalg.slogdet: lambda a, /: _kind(np.linalg.slogdet)(*linalg.slogdet(a)),
+    np.linalg.det: linalg.det,
+    np.linalg.slogdet: lambda a, /: _find_result_class(np.linalg.slogdet)(*linalg.slogdet(a)),
     np.linalg.cond: lambda x, /, p=None: linalg.cond(x, p),
     np.linalg.cholesky: _cholesky, np.linalg.qr: _qr, np.linalg.eigh: _eigh, np.linalg.eigvalsh: _eigvalsh,
     np.linalg.eig: _eig, np.linalg.eigvals: _eigvals,

@@ -14,18 +14,18 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import TABLES, align_operands
 
 
-def _coefficients(*given: object) -> list[Any]:
+def _as_coefficients(*given: object) -> list[Any]:
     return [np.reshape(p, -1) if np.ndim(p) == 0 else p for p in align_operands(given)]
 
 
 def _polyadd(a1: Any, a2: Any, /) -> Any:
-    a, b = _coefficients(a1, a2)
+    a, b = _as_coefficients(a1, a2)
     length = max(len(a), len(b))
     return np.pad(a, (length - len(a), 0)) + np.pad(b, (length - len(b), 0))
 
 
 def _polymul(a1: Any, a2: Any, /) -> Any:
-    return np.convolve(*map(_trim, _coefficients(a1, a2)))
+    return np.convolve(*map(_trim, _as_coefficients(a1, a2)))
 
 
 def _trim(p: Any) -> Any:
@@ -37,16 +37,16 @@ def _trim(p: Any) -> Any:
 
 
 def _polyder(p: Any, /, m: int = 1) -> Any:
-    (p,) = _coefficients(p)
+    (p,) = _as_coefficients(p)
     for _ in range(_check_order("np.polyder", m)):
         p = p[:-1] * np.arange(len(p) - 1, 0, -1)
     return p
 
 
 def _polyint(p: Any, /, m: int = 1, k: Any = None) -> Any:
-    (p,) = _coefficients(p)
+    (p,) = _as_coefficients(p)
     count = _check_order("np.polyint", m)
-    constants = _coefficients(0.0 if k is None else k)[0]
+    constants = _as_coefficients(0.0 if k is None else k)[0]
     if len(constants) not in (1, count):
         raise ArgumentError(f"np.polyint: k has {len(constants)} constants for m={m} integrations.")
     for i in range(count):
@@ -64,7 +64,7 @@ def _check_order(name: str, m: int) -> int:
 
 def _polydiv(u: Any, v: Any, /) -> Any:
     """Return quotient and remainder by long division."""
-    u, v = _coefficients(u, v)
+    u, v = _as_coefficients(u, v)
     count = len(u) - len(v) + 1
     if count < 1:
         return np.zeros_like(u[:1]), u
@@ -74,10 +74,10 @@ def _polydiv(u: Any, v: Any, /) -> Any:
         quotient.append(factor)
         rest = rest - np.pad(factor * v, (k, count - 1 - k))
     left = rest[count:] if len(v) > 1 else np.zeros_like(rest[:1])
-    return np.stack(quotient), _without_leading_zeros(left)
+    return np.stack(quotient), _drop_leading_zeros(left)
 
 
-def _without_leading_zeros(p: Any) -> Any:
+def _drop_leading_zeros(p: Any) -> Any:
     """Return a polynomial from its first coefficient on that is not negligible, or its last one."""
     large = np.flatnonzero(np.abs(strip(p)) > 1e-8)
     return p[int(large[0]) if len(large) else len(p) - 1 :]
@@ -90,7 +90,7 @@ def _poly(seq_of_zeros: Any, /) -> Any:
         return made if zeros.dtype.kind == "c" else np.real(made)  # eigenvalues of real matrices are conjugate pairs
     if np.ndim(zeros) > 2:
         raise ShapeError(f"np.poly: roots or a square matrix are expected, got shape {np.shape(zeros)}.")
-    (zeros,) = _coefficients(zeros)
+    (zeros,) = _as_coefficients(zeros)
     zeros = zeros * 1.0  # integers would overflow
     made = np.ones_like(zeros[:1])
     for i in range(len(zeros)):
@@ -142,7 +142,7 @@ def _polyfit(
 
 
 FUNCTIONS = {
-    np.polyadd: _polyadd, np.polysub: lambda a1, a2, /: _polyadd(a1, -as_tensor(_coefficients(a2)[0])),
+    np.polyadd: _polyadd, np.polysub: lambda a1, a2, /: _polyadd(a1, -as_tensor(_as_coefficients(a2)[0])),
     np.polymul: _polymul, np.polyder: _polyder, np.polyint: _polyint, np.polydiv: _polydiv, np.poly: _poly,
     np.roots: _roots, np.polyfit: _polyfit,
     # NumPy's own code, on objects

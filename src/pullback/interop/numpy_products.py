@@ -77,15 +77,15 @@ def _einsum(*operands: Any, optimize: Any = False) -> Any:
         text, *arrays = operands
     else:
         arrays, lists = list(operands[: len(operands) // 2 * 2 : 2]), operands[1::2]
-        text = ",".join(map(_subscripts, lists))
+        text = ",".join(map(_write_subscripts, lists))
         if len(operands) % 2:
-            text += "->" + _subscripts(operands[-1])
+            text += "->" + _write_subscripts(operands[-1])
     arrays = align_operands(arrays)
     z = einsum(text, *arrays)
     return z if z.dtype.kind in "fc" else np.astype(z, np.result_type(*(a.dtype for a in arrays)))
 
 
-def _subscripts(axes: Any) -> str:
+def _write_subscripts(axes: Any) -> str:
     return "".join("..." if i is Ellipsis else LETTERS[i] for i in axes)
 
 

@@ -14,7 +14,7 @@ from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import BY_KERNEL, all_values, call_unfollowed, may_hold, read_sizes, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands, wrap_constant
-from pullback.interop.numpy_shapes import along
+from pullback.interop.numpy_shapes import index_along
 from pullback.numerics.adjoints import count_elements
 from pullback.numerics.axis_arguments import resolve_axes, resolve_axis
 from pullback.numerics.order import find_rank
@@ -42,7 +42,7 @@ def resolve_ddof(ddof: float, correction: float | None) -> float:
 # ---- statistics
 
 
-def _var(kernel: Any) -> Function:
+def _make_var(kernel: Any) -> Function:
     def var(
         a: Value, /, axis: Axis = None, ddof: float = 0, keepdims: bool = False, *, correction: int | None = None
     ) -> Any:
@@ -97,7 +97,7 @@ SHARES: dict[str, Function] = {
 NO_SHARES = ("lower", "higher", "nearest")  # methods that return elements
 
 
-def _quantiles(name: str, most: int, skips_nan: bool = False) -> Function:
+def _make_quantiles(name: str, most: int, skips_nan: bool = False) -> Function:
     def quantile(a: Value, q: TensorLike, /, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> Any:
         a, q = align_operands((a, q))
         return _interpolate_sorted(name, a, q, most, axis, keepdims, method, skips_nan)
@@ -348,7 +348,7 @@ def _fill_nan(a: Value, instead: float) -> Any:
     return np.where(np.isnan(strip(a)), np.asarray(instead, a.dtype), a) if a.dtype.kind in "fc" else a
 
 
-def _extreme(by: Function, instead: float) -> Function:
+def _make_nan_extreme(by: Function, instead: float) -> Function:
     def extreme(a: Value, /, axis: int | None = None, keepdims: bool = False) -> Any:
         z = by(_fill_nan(a, instead), axis=axis, keepdims=keepdims)
         if a.dtype.kind != "f":
@@ -359,12 +359,12 @@ def _extreme(by: Function, instead: float) -> Function:
     return extreme
 
 
-def _present(a: Value, axis: int | None, keepdims: bool) -> Any:
+def _count_present(a: Value, axis: int | None, keepdims: bool) -> Any:
     return np.sum((~np.isnan(strip(a))).astype(a.dtype), axis=axis, keepdims=keepdims)
 
 
 def _nanmean(a: Value, /, axis: int | None = None, keepdims: bool = False) -> Any:
-    return np.sum(_fill_nan(a, 0), axis=axis, keepdims=keepdims) / _present(a, axis, keepdims)
+    return np.sum(_fill_nan(a, 0), axis=axis, keepdims=keepdims) / _count_present(a, axis, keepdims)
 
 
 def _nanvar(
@@ -374,7 +374,7 @@ def _nanvar(
         return np.var(a, axis=axis, ddof=resolve_ddof(ddof, correction), keepdims=keepdims)
     x = a - _nanmean(a, axis, True)
     x = np.where(np.isnan(strip(a)), np.asarray(0, x.dtype), x)
-    n = np.real(_present(a, axis, keepdims)) - resolve_ddof(ddof, correction)
+    n = np.real(_count_present(a, axis, keepdims)) - resolve_ddof(ddof, correction)
     squares = np.real(x * np.conjugate(x)) if x.dtype.kind == "c" else x * x
     return np.sum(squares, axis=axis, keepdims=keepdims) / np.where(n > 0, n, np.asarray(np.nan, n.dtype))
 
@@ -388,7 +388,7 @@ def _nanstd(
 # ---- scans and differences
 
 
-def _scan(kernel: Any) -> Function:
+def _make_scan(kernel: Any) -> Function:
     def scan(a: Value, /, axis: int | None = None) -> Any:
         if axis is None or not np.ndim(a):  # a number has the axes 0 and -1 too
             axis = 0 if axis is None else axis
@@ -398,7 +398,7 @@ def _scan(kernel: Any) -> Function:
     return scan
 
 
-def _cumulative(by: Function, start: float) -> Function:
+def _make_cumulative(by: Function, start: float) -> Function:
     def cumulative(x: Value, /, axis: int | None = None, include_initial: bool = False) -> Any:
         if axis is None:
             if x.ndim > 1:
@@ -413,7 +413,7 @@ def _cumulative(by: Function, start: float) -> Function:
     return cumulative
 
 
-def _arg(kernel: Any) -> Function:
+def _make_arg_function(kernel: Any) -> Function:
     def arg(a: Value, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
         z = BY_KERNEL[kernel].function(np.reshape(a, -1) if axis is None else a, 0 if axis is None else axis)
         if not (keepdims and a.ndim):
@@ -436,7 +436,7 @@ def _diff(a: Value, /, n: int = 1, axis: int = -1, prepend: Operand | None = Non
         a = np.concatenate([*ends[: prepend is not None], a, *ends[prepend is not None :]], axis=axis)
     difference: Any = np.not_equal if a.dtype == np.bool_ else np.subtract
     for _ in range(n):
-        a = difference(along(a, slice(1, None), axis), along(a, slice(None, -1), axis))
+        a = difference(index_along(a, slice(1, None), axis), index_along(a, slice(None, -1), axis))
     return a
 
 
@@ -476,7 +476,7 @@ def _trapezoid(y: Any, x: Value | None = None, /, dx: Any = 1.0, axis: int = -1)
         if np.ndim(x) == 1:
             dx = np.reshape(dx, [-1 if i == at else 1 for i in range(y.ndim)])
     y = as_tensor(y)
-    return np.sum((along(y, slice(1, None), at) + along(y, slice(None, -1), at)) * dx / 2, axis=axis)
+    return np.sum((index_along(y, slice(1, None), at) + index_along(y, slice(None, -1), at)) * dx / 2, axis=axis)
 
 
 def _gradient(f: Value, /, *varargs: TensorLike, axis: Axis = None, edge_order: int = 1) -> Any:
@@ -489,11 +489,11 @@ def _gradient(f: Value, /, *varargs: TensorLike, axis: Axis = None, edge_order: 
     if len(spacings) not in (1, len(axes)):
         raise ArgumentError(f"np.gradient: {len(spacings)} spacings for {len(axes)} axes.")
     spacings = spacings * len(axes) if len(spacings) == 1 else spacings
-    made = tuple(_slope(f, h, i, edge_order) for h, i in zip(spacings, axes, strict=True))
+    made = tuple(_differentiate_numerically(f, h, i, edge_order) for h, i in zip(spacings, axes, strict=True))
     return made[0] if len(made) == 1 else made
 
 
-def _slope(f: Value, h: Value, axis: int, edge_order: int) -> Any:
+def _differentiate_numerically(f: Value, h: Value, axis: int, edge_order: int) -> Any:
     if edge_order not in (1, 2) or f.shape[axis] <= edge_order:
         raise ShapeError(
             f"np.gradient: edge_order must be 1 or 2, and less than the length of axis {axis}; got {edge_order} for "
@@ -502,14 +502,14 @@ def _slope(f: Value, h: Value, axis: int, edge_order: int) -> Any:
     h = np.diff(h) if np.ndim(h) else np.broadcast_to(h, f.shape[axis] - 1)
     h = np.reshape(h, [-1 if i == axis else 1 for i in range(f.ndim)])
     d = np.diff(f, axis=axis) / h
-    a, b = along(h, slice(None, -1), axis), along(h, slice(1, None), axis)
-    inner = (along(d, slice(None, -1), axis) * b + along(d, slice(1, None), axis) * a) / (a + b)
-    first, last = along(d, slice(0, 1), axis), along(d, slice(-1, None), axis)
+    a, b = index_along(h, slice(None, -1), axis), index_along(h, slice(1, None), axis)
+    inner = (index_along(d, slice(None, -1), axis) * b + index_along(d, slice(1, None), axis) * a) / (a + b)
+    first, last = index_along(d, slice(0, 1), axis), index_along(d, slice(-1, None), axis)
     if edge_order == 2:  # the parabola through the three points at the end
-        h0, h1 = along(h, slice(0, 1), axis), along(h, slice(1, 2), axis)
-        first = first - (along(d, slice(1, 2), axis) - first) * h0 / (h0 + h1)
-        h0, h1 = along(h, slice(-1, None), axis), along(h, slice(-2, -1), axis)
-        last = last + (last - along(d, slice(-2, -1), axis)) * h0 / (h0 + h1)
+        h0, h1 = index_along(h, slice(0, 1), axis), index_along(h, slice(1, 2), axis)
+        first = first - (index_along(d, slice(1, 2), axis) - first) * h0 / (h0 + h1)
+        h0, h1 = index_along(h, slice(-1, None), axis), index_along(h, slice(-2, -1), axis)
+        last = last + (last - index_along(d, slice(-2, -1), axis)) * h0 / (h0 + h1)
     return np.astype(np.concatenate([first, inner, last], axis=axis), f.dtype)
 
 
@@ -525,18 +525,20 @@ def _prod(a: Any, /, axis: Axis = None, keepdims: bool = False) -> Any:
 
 FUNCTIONS = {
     np.prod: _prod,
-    np.var: _var(np.var), np.std: _var(np.std), np.ptp: _ptp, np.average: _average,
-    np.quantile: _quantiles("np.quantile", 1), np.percentile: _quantiles("np.percentile", 100), np.median: _median,
-    np.nanquantile: _quantiles("np.nanquantile", 1, True), np.nanmedian: _nanmedian,
+    np.var: _make_var(np.var), np.std: _make_var(np.std), np.ptp: _ptp, np.average: _average,
+    np.quantile: _make_quantiles("np.quantile", 1), np.percentile: _make_quantiles("np.percentile", 100),
+    np.median: _median,
+    np.nanquantile: _make_quantiles("np.nanquantile", 1, True), np.nanmedian: _nanmedian,
     np.histogram: _histogram, np.histogram_bin_edges: _histogram_bin_edges, np.histogramdd: _histogramdd,
     np.histogram2d: _histogram2d,
-    np.nanpercentile: _quantiles("np.nanpercentile", 100, True), np.unwrap: _unwrap, np.trim_zeros: _trim_zeros,
+    np.nanpercentile: _make_quantiles("np.nanpercentile", 100, True), np.unwrap: _unwrap, np.trim_zeros: _trim_zeros,
     np.cov: _cov, np.corrcoef: _corrcoef,
     np.nansum: _ignore_nan(np.sum, 0), np.nanprod: _ignore_nan(np.prod, 1),
     np.nancumsum: _ignore_nan(np.cumsum, 0), np.nancumprod: _ignore_nan(np.cumprod, 1),
-    np.nanmax: _extreme(np.max, -np.inf), np.nanmin: _extreme(np.min, np.inf),
+    np.nanmax: _make_nan_extreme(np.max, -np.inf), np.nanmin: _make_nan_extreme(np.min, np.inf),
     np.nanmean: _nanmean, np.nanvar: _nanvar, np.nanstd: _nanstd,
-    np.cumsum: _scan(np.cumsum), np.cumprod: _scan(np.cumprod), np.argmax: _arg(np.argmax), np.argmin: _arg(np.argmin),
-    np.cumulative_sum: _cumulative(np.cumsum, 0), np.cumulative_prod: _cumulative(np.cumprod, 1),
+    np.cumsum: _make_scan(np.cumsum), np.cumprod: _make_scan(np.cumprod),
+    np.argmax: _make_arg_function(np.argmax), np.argmin: _make_arg_function(np.argmin),
+    np.cumulative_sum: _make_cumulative(np.cumsum, 0), np.cumulative_prod: _make_cumulative(np.cumprod, 1),
     np.diff: _diff, np.ediff1d: _ediff1d, np.trapezoid: _trapezoid, np.gradient: _gradient,
 }  # fmt: skip

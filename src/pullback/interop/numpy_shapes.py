@@ -26,7 +26,7 @@ def _make_blank(shape: tuple[int, ...]) -> Any:
     return np.broadcast_to(False, shape)
 
 
-def along(a: Any, index: Index, axis: int) -> Any:
+def index_along(a: Any, index: Index, axis: int) -> Any:
     """Return ``a`` indexed by ``index`` along ``axis``."""
     return a[(slice(None),) * (axis % a.ndim) + (index,)]
 
@@ -142,7 +142,7 @@ def _block(arrays: list[Any], /) -> Any:
 # ---- splitting
 
 
-def _split(func: Callable[..., Any], fixed: int | None = None) -> Function:
+def _make_split(func: Callable[..., Any], fixed: int | None = None) -> Function:
     def split(ary: Value, /, indices_or_sections: Any, axis: int = 0) -> Any:
         if fixed is not None:
             axis = 0 if fixed == 1 and ary.ndim == 1 else fixed
@@ -154,17 +154,17 @@ def _split(func: Callable[..., Any], fixed: int | None = None) -> Function:
             points = [0, *(int(i) for i in sections), ary.shape[axis]]
         else:  # NumPy checks the number of sections
             points = [0, *np.cumsum([len(p) for p in func(_make_blank((ary.shape[axis],)), int(sections))]).tolist()]
-        return [along(ary, slice(start, stop), axis) for start, stop in pairwise(points)]
+        return [index_along(ary, slice(start, stop), axis) for start, stop in pairwise(points)]
 
     return split
 
 
 def _unstack(x: Value, /, axis: int = 0) -> Any:
     axis = resolve_axis(x.ndim, axis, "np.unstack")
-    return tuple(along(x, i, axis) for i in range(x.shape[axis]))
+    return tuple(index_along(x, i, axis) for i in range(x.shape[axis]))
 
 
-def _to_rank(func: Callable[..., Any]) -> Function:
+def _make_to_rank(func: Callable[..., Any]) -> Function:
     def at_least(*arys: object) -> Any:
         made = [np.reshape(a, func(_make_blank(np.shape(a))).shape) for a in align_operands(arys)]
         return made[0] if len(made) == 1 else tuple(made)
@@ -235,7 +235,7 @@ def _pad_by_position(array: Value, width: tuple[int, int], mode: str, axis: int)
     ends = places[: width[0]], places[width[0] + length :]
     steps = [np.unique(np.diff(end)) for end in ends]
     if array.size < MIN_JOINED_SIZE or any(step.size > 1 for step in steps):
-        return along(array, places, axis)
+        return index_along(array, places, axis)
     before, after = (_take_run(array, end, axis) for end in ends)
     return np.concatenate([*before, array, *after], axis=axis)
 
@@ -247,10 +247,10 @@ def _take_run(array: Value, places: Array, axis: int) -> list[Any]:
     first, last = int(places[0]), int(places[-1])
     if first == last:
         shape = (*array.shape[:axis], places.size, *array.shape[axis + 1 :])
-        return [np.broadcast_to(along(array, slice(first, first + 1), axis), shape)]
+        return [np.broadcast_to(index_along(array, slice(first, first + 1), axis), shape)]
     step = 1 if first < last else -1
     stop = last + step
-    return [along(array, slice(first, None if stop < 0 else stop, step), axis)]
+    return [index_along(array, slice(first, None if stop < 0 else stop, step), axis)]
 
 
 def _list_widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
@@ -286,9 +286,9 @@ FUNCTIONS = {
     np.apply_along_axis: _apply_along_axis, np.apply_over_axes: _apply_over_axes,
     np.concatenate: _concatenate, np.stack: _stack, np.vstack: _vstack, np.hstack: _hstack, np.dstack: _dstack,
     np.column_stack: _column_stack, np.append: _append, np.block: _block,
-    np.split: _split(np.split), np.array_split: _split(np.array_split),
-    np.vsplit: _split(np.split, 0), np.hsplit: _split(np.split, 1), np.dsplit: _split(np.split, 2),
-    np.unstack: _unstack, np.atleast_1d: _to_rank(np.atleast_1d), np.atleast_2d: _to_rank(np.atleast_2d),
-    np.atleast_3d: _to_rank(np.atleast_3d), np.broadcast_arrays: _broadcast_arrays, np.meshgrid: _meshgrid,
+    np.split: _make_split(np.split), np.array_split: _make_split(np.array_split),
+    np.vsplit: _make_split(np.split, 0), np.hsplit: _make_split(np.split, 1), np.dsplit: _make_split(np.split, 2),
+    np.unstack: _unstack, np.atleast_1d: _make_to_rank(np.atleast_1d), np.atleast_2d: _make_to_rank(np.atleast_2d),
+    np.atleast_3d: _make_to_rank(np.atleast_3d), np.broadcast_arrays: _broadcast_arrays, np.meshgrid: _meshgrid,
     np.pad: _pad, np.lib.stride_tricks.sliding_window_view: _sliding_window_view,
 }  # fmt: skip

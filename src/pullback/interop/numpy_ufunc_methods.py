@@ -13,7 +13,7 @@ from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed
 from pullback.errors import ArgumentError, IndexRangeError, ShapeError
 from pullback.interop.numpy_arguments import run_without_rule
 from pullback.interop.numpy_parameters import convert
-from pullback.interop.numpy_shapes import along
+from pullback.interop.numpy_shapes import index_along
 from pullback.interop.numpy_ufuncs import CALLS
 from pullback.numerics.axis_arguments import resolve_axes, resolve_axis
 from pullback.ops import reductions
@@ -114,9 +114,9 @@ def accumulate(ufunc: Any) -> Any:
             return run_without_rule(f"np.{ufunc.__name__}.accumulate", ufunc.accumulate, (x,), {"axis": axis})
         x = convert(x, float_dtype)
         axis = resolve_axis(x.ndim, axis, f"np.{ufunc.__name__}.accumulate")
-        made = [along(x, 0, axis)] if x.shape[axis] else []
+        made = [index_along(x, 0, axis)] if x.shape[axis] else []
         for i in range(1, x.shape[axis]):
-            made.append(ufunc(made[-1], along(x, i, axis)))
+            made.append(ufunc(made[-1], index_along(x, i, axis)))
         return np.stack(made, axis=axis) if made else x
 
     return run
@@ -155,10 +155,10 @@ def reduceat(ufunc: Any) -> Any:
         def fold(part: Value) -> Any:
             if float_dtype is None or part.shape[axis] > 1:
                 return whole(part, axis=axis)
-            return along(convert(part, float_dtype), 0, axis)  # itself, without the identity
+            return index_along(convert(part, float_dtype), 0, axis)  # itself, without the identity
 
         ends = [*starts[1:], n]
-        parts = [fold(along(x, slice(a, max(a + 1, b)), axis)) for a, b in zip(starts, ends, strict=True)]
+        parts = [fold(index_along(x, slice(a, max(a + 1, b)), axis)) for a, b in zip(starts, ends, strict=True)]
         return np.stack(parts, axis=axis)
 
     return run

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 
 
-def in_place_error(name: str) -> ArgumentError:
+def make_in_place_error(name: str) -> ArgumentError:
     """Return the error of a function that would write a tensor into a NumPy array."""
     return ArgumentError(
         f"{name} writes into a NumPy array here, which cannot hold tensors: their gradients would be lost. "
@@ -38,7 +38,7 @@ def choose_target(name: str, function: Function, write: Function) -> Function:
         if isinstance(target, Tensor):
             write(target, *args, **kwargs)
         elif is_traced(args, kwargs):
-            raise in_place_error(name)
+            raise make_in_place_error(name)
         else:
             function(target, *unwrap(args), **unwrap(kwargs))
 

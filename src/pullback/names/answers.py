@@ -55,7 +55,7 @@ def _join_names(names: Iterable[str]) -> str:
 # ---- names in modules
 
 
-def name_error(module: str, name: str) -> MissingNameError | MissingImportError:
+def make_name_error(module: str, name: str) -> MissingNameError | MissingImportError:
     """Return the error for a missing attribute of a public module, such as ``"pb.train"``, in the caller's caller.
 
     The explanation is computed when the message is read: most lookups are probes by ``hasattr``.  In
@@ -90,10 +90,10 @@ def _explain_name(module: str, name: str) -> str:
 
 def _list_public_names() -> dict[str, list[str]]:
     """Return the names in every public module; imports those that are not yet imported."""
-    return {module: _public_names(import_module(path)) for module, path in MODULES.items()}
+    return {module: _list_module_names(import_module(path)) for module, path in MODULES.items()}
 
 
-def _public_names(module: ModuleType) -> list[str]:
+def _list_module_names(module: ModuleType) -> list[str]:
     """Return the names that a module is for: its ``__all__``, or what it has beside its own submodules."""
     space = vars(module)
     if isinstance(space.get("__dir__"), FunctionType):
@@ -113,8 +113,8 @@ def install_answers(*modules: str) -> None:
         module = sys.modules[MODULES[name]]
         namespace = vars(module)
         namespace.setdefault("__getattr__", partial(_raise_name_error, name))
-        namespace.setdefault("__dir__", partial(_public_names, module))
-        for attribute in _public_names(module):
+        namespace.setdefault("__dir__", partial(_list_module_names, module))
+        for attribute in _list_module_names(module):
             if _is_own(namespace.get(attribute)):
                 home = module.__name__ if name in ("pb", "pb.train") else ""  # the others define their functions
                 namespace[attribute] = check_keywords(namespace[attribute], home, attribute)
@@ -125,7 +125,7 @@ def _is_own(thing: object) -> bool:
 
 
 def _raise_name_error(module: str, name: str) -> NoReturn:
-    raise name_error(module, name)
+    raise make_name_error(module, name)
 
 
 # ---- names of methods
@@ -232,7 +232,7 @@ def _wrap(function: Callable[..., Any]) -> Any:
             return function(*args, **kwargs) if kwargs else function(*args)  # the latter creates no dict
         except TypeError as error:
             if kwargs and (unknown := _find_unknown(function, kwargs)):
-                raise call_error(function, unknown) from None
+                raise make_call_error(function, unknown) from None
             if args and _is_about_the_call(error) and (answer := _explain_arguments(function, args)):
                 raise ArgumentError(f"{_get_display_name(function)}() {answer}.") from None
             raise
@@ -295,13 +295,13 @@ def _format_settings(function: Callable[..., Any], given: TensorLike) -> str:
     return ", ".join(f"{names[0]}=…" for names in meant) if all(meant) else ""
 
 
-def call_error(function: Callable[..., Any], unknown: Iterable[str], needs: Iterable[str] = ()) -> ArgumentError:
+def make_call_error(function: Callable[..., Any], unknown: Iterable[str], needs: Iterable[str] = ()) -> ArgumentError:
     """Return the error for a call with unknown keywords or, if there are none, with missing arguments."""
     parameters = signature(function).parameters.values()
     kinds = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     takes = [p.name for p in parameters if p.kind in kinds and p.name != "self"]
     for first in unknown:
-        return keyword_error(_get_display_name(function), first, takes)
+        return make_keyword_error(_get_display_name(function), first, takes)
     return ArgumentError(
         f"{_get_display_name(function)}() missing a required positional argument: it needs {', '.join(needs)}."
     )
@@ -313,7 +313,7 @@ def _get_display_name(function: Callable[..., Any]) -> str:
     return owner if name == "__init__" else name
 
 
-def keyword_error(called: str, unknown: str, takes: Iterable[str]) -> ArgumentError:
+def make_keyword_error(called: str, unknown: str, takes: Iterable[str]) -> ArgumentError:
     """Return the error for a keyword that is not among those that are taken."""
     return ArgumentError(
         f"{called}() got an unexpected keyword argument '{unknown}'. {_explain_keyword(unknown, [*takes])}"

@@ -21,20 +21,20 @@ BITS: dict[str, Any] = {"f": np.int32, "d": np.int64}
 
 
 @lru_cache(1000)
-def keepdims_shape(shape: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
+def find_kept_shape(shape: tuple[int, ...], axis: Axis) -> tuple[int, ...]:
     """Return the shape with the reduced axes as 1.
 
-    >>> keepdims_shape((2, 3, 4), (0, 2))
+    >>> find_kept_shape((2, 3, 4), (0, 2))
     (1, 3, 1)
     """
     gone = resolve_reduced_axes(len(shape), axis)
     return tuple(1 if i in gone else n for i, n in enumerate(shape))
 
 
-def axes(axis: Axis) -> Any:
+def as_axes(axis: Axis) -> Any:
     """Return ``axis`` as NumPy takes it: a list becomes a tuple.
 
-    >>> axes([0, 1])
+    >>> as_axes([0, 1])
     (0, 1)
     """
     return tuple(axis) if type(axis) is list else axis
@@ -48,35 +48,35 @@ def restore_axes(z: Value, x_shape: tuple[int, ...], axis: Axis) -> Any:
     """
     if not z.shape:
         return z
-    shape = keepdims_shape(x_shape, tuple(axis) if type(axis) is list else axis)
+    shape = find_kept_shape(x_shape, tuple(axis) if type(axis) is list else axis)
     return z.reshape(shape) if type(z) is ndarray else np.reshape(z, shape)
 
 
-def total(x: Value, axis: Axis, keepdims: bool = False) -> Any:
+def sum_over(x: Value, axis: Axis, keepdims: bool = False) -> Any:
     """Return the sum over ``axis``.
 
-    >>> total(np.ones((2, 3)), [0, 1])
+    >>> sum_over(np.ones((2, 3)), [0, 1])
     np.float64(6.0)
     """
-    return np.sum(x, axis=axes(axis), keepdims=keepdims)
+    return np.sum(x, axis=as_axes(axis), keepdims=keepdims)
 
 
-def nonzero(z: Value) -> Any:
+def replace_zeros(z: Value) -> Any:
     """Return ``z`` with 1 in place of 0, as a divisor where 0 / 0 is to be 0.
 
-    >>> nonzero(np.array([0.0, 2.0]))
+    >>> replace_zeros(np.array([0.0, 2.0]))
     array([1., 2.])
     """
     return z + (z == 0)
 
 
-def inverse_or_zero(z: Value) -> Any:
+def invert_or_zero(z: Value) -> Any:
     """Return ``1 / z``, and 0 where ``z`` is 0, with derivatives of 0 there.
 
-    >>> inverse_or_zero(np.array([0.0, 2.0]))
+    >>> invert_or_zero(np.array([0.0, 2.0]))
     array([0. , 0.5])
     """
-    return (z != 0) / nonzero(z)
+    return (z != 0) / replace_zeros(z)
 
 
 def spread(g: Any, x_shape: tuple[int, ...], axis: Axis) -> Any:
@@ -96,7 +96,7 @@ def spread(g: Any, x_shape: tuple[int, ...], axis: Axis) -> Any:
         e.fill(g)
         return e
     if g.shape:
-        shape = keepdims_shape(x_shape, tuple(axis) if type(axis) is list else axis)
+        shape = find_kept_shape(x_shape, tuple(axis) if type(axis) is list else axis)
         g = g.reshape(shape) if type(g) is ndarray else np.reshape(g, shape)
     if not x_shape:
         return g
@@ -154,7 +154,7 @@ def _select_bits(condition: Any, x: Any, y: Any) -> Any:
     dtype = next((v.dtype for v in (x, y) if type(v) is ndarray and v.ndim), None)
     if dtype is None or dtype.char not in BITS or not dtype.isnative:
         return None
-    if not all(_fits(v, dtype, condition.shape) for v in (x, y)):
+    if not all(_is_fitting(v, dtype, condition.shape) for v in (x, y)):
         return None
     a, b = (np.asarray(v, dtype).view(BITS[dtype.char]) for v in (x, y))
     if a.ndim != b.ndim and not (a if b.ndim else b):  # the bits of 0.0
@@ -165,17 +165,17 @@ def _select_bits(condition: Any, x: Any, y: Any) -> Any:
     return z.view(dtype)
 
 
-def _fits(v: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
+def _is_fitting(v: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
     """Return whether an operand is a number, or has this dtype and, unless it is one, shape."""
     if type(v) in (int, float):
         return True
     return getattr(v, "dtype", None) == dtype and (type(v) is not ndarray or not v.ndim or v.shape == shape)
 
 
-def real_product(x: Any, t: Value) -> Any:
+def multiply_real(x: Any, t: Value) -> Any:
     """Return ``x * t``; of complex numbers the real inner product ``Re(conj(x) * t)``.
 
-    >>> real_product(np.array([1j]), np.array([2.0 + 3.0j]))
+    >>> multiply_real(np.array([1j]), np.array([2.0 + 3.0j]))
     array([3.])
     """
     return np.real(np.conjugate(x) * t) if x.dtype.kind == "c" else x * t
@@ -190,10 +190,10 @@ def find_repeated(g: Array) -> Any:
     return g if any(g.strides) or not g.size else g[(0,) * g.ndim + (...,)]
 
 
-def zero_cotangent(g: Value) -> Any:
+def make_zero_cotangent(g: Value) -> Any:
     """Return zeros like ``g``, also where ``g`` is infinite: the cotangent through a piecewise constant function.
 
-    >>> zero_cotangent(np.array([1.0, np.inf]))
+    >>> make_zero_cotangent(np.array([1.0, np.inf]))
     array([0., 0.])
     """
     return np.zeros(g.shape, g.dtype) if g.shape else g.dtype.type(0)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.numerics.batching import batch_by_folding, batch_one_by_one, broadcast_examples, count_examples
-from pullback.numerics.windows import BLOCK_BYTES, Windows, frame_adjoint, make_frame, parts, window_view
+from pullback.numerics.windows import BLOCK_BYTES, Windows, make_frame, pull_frame, split_images, view_windows
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -108,25 +108,27 @@ def accept_examples(kernel: Callable[..., Any], small: Callable[..., Any]) -> Ca
         windows_of_one = x.shape[1] * prod(windows.out) * prod(windows.size) * channels * x.itemsize
         if windows_of_one > BLOCK_BYTES:
             return np.stack([kernel(a, b, windows, *less) for a, b in zip(x, y, strict=True)])
-        return np.concatenate([small(x[part], y[part], windows, *less) for part in parts(len(x), windows_of_one)])
+        return np.concatenate(
+            [small(x[part], y[part], windows, *less) for part in split_images(len(x), windows_of_one)]
+        )
 
     return run
 
 
-def rows_of(x: Array, windows: Windows) -> Any:
+def list_window_rows(x: Array, windows: Windows) -> Any:
     """Return the windows of each example as the rows of a matrix."""
     n, batch = x.shape[:2]
-    view = window_view(make_frame(x.reshape(n * batch, *x.shape[2:]), windows), windows)
+    view = view_windows(make_frame(x.reshape(n * batch, *x.shape[2:]), windows), windows)
     return view.reshape(n, batch * prod(windows.out), prod(windows.size) * x.shape[-1])
 
 
-def small_convolutions(x: Array, filter: Array, windows: Windows) -> Any:
+def convolve_small(x: Array, filter: Array, windows: Windows) -> Any:
     n, depth = len(x), filter.shape[-1]
-    z = rows_of(x, windows) @ filter.reshape(n, prod(windows.size) * x.shape[-1], depth)
+    z = list_window_rows(x, windows) @ filter.reshape(n, prod(windows.size) * x.shape[-1], depth)
     return z.reshape(*x.shape[:2], *windows.out, depth)
 
 
-def small_convolutions_input(y: Any, filter: Any, windows: Windows, shape: Any) -> Any:
+def convolve_small_input(y: Any, filter: Any, windows: Windows, shape: Any) -> Any:
     (n, batch), (channels, depth) = y.shape[:2], filter.shape[-2:]
     matrices = filter.reshape(n, prod(windows.size) * channels, depth).swapaxes(-1, -2)
     rows = y.reshape(n, batch * prod(windows.out), depth) @ matrices
@@ -135,10 +137,10 @@ def small_convolutions_input(y: Any, filter: Any, windows: Windows, shape: Any) 
     positions = (slice(None),) * (len(windows.size) + 1)
     for at, index in windows.offsets():
         e[index] += rows[(*positions, *at)]
-    return frame_adjoint(e, windows, tuple(shape[1:-1])).reshape(n, *shape)
+    return pull_frame(e, windows, tuple(shape[1:-1])).reshape(n, *shape)
 
 
-def small_convolutions_filter(x: Array, y: Array, windows: Windows) -> Any:
+def convolve_small_filter(x: Array, y: Array, windows: Windows) -> Any:
     n, depth = len(x), y.shape[-1]
-    z = rows_of(x, windows).swapaxes(-1, -2) @ y.reshape(n, y.shape[1] * prod(windows.out), depth)
+    z = list_window_rows(x, windows).swapaxes(-1, -2) @ y.reshape(n, y.shape[1] * prod(windows.out), depth)
     return z.reshape(n, *windows.size, x.shape[-1], depth)

@@ -66,17 +66,17 @@ def batch_axis_parameters(op: Op, args: Sequence[Any], on: Sequence[bool], param
 
 def batch_shape_parameter(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch an op of one input that only changes the shape."""
-    return np.reshape(args[0], _shape_of_all(op, args[0], params))
+    return np.reshape(args[0], _infer_batched_shape(op, args[0], params))
 
 
 def batch_broadcast(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch an op that broadcasts to a ``shape``: axes are aligned from the last."""
     (x,) = args
-    wanted = _shape_of_all(op, x, params)
+    wanted = _infer_batched_shape(op, x, params)
     return op.call([np.reshape(x, (x.shape[0], *(1,) * (len(wanted) - x.ndim), *x.shape[1:]))], {"shape": wanted})
 
 
-def _shape_of_all(op: Any, x: Any, params: Mapping[str, Any]) -> Shape:
+def _infer_batched_shape(op: Any, x: Any, params: Mapping[str, Any]) -> Shape:
     return (x.shape[0], *op.run_guarded(lambda: op.acts.shape(op.name, [x.shape[1:]], params), [x], params))
 
 

@@ -33,9 +33,9 @@ def polygamma(n: int, x: Array) -> Any:
     z = np.zeros(x.shape)
     if (x < FAR).any():  # by the recurrence, to where the series holds
         for _ in range(FAR):
-            z += _power(x, n + 1)
+            z += _raise_inverse(x, n + 1)
             x += 1
-    y = _power(x, 1)
+    y = _raise_inverse(x, 1)
     square = y * y
     tail = np.zeros(x.shape)
     for i in range(len(BERNOULLI), 0, -1):
@@ -44,14 +44,14 @@ def polygamma(n: int, x: Array) -> Any:
     tail += factorial(n) * y / 2
     if n:
         tail += factorial(n - 1)
-        tail *= _power(x, n)
+        tail *= _raise_inverse(x, n)
     else:
         tail -= np.log(x)
     z = factorial(n) * z + tail
     return z if n % 2 else -z
 
 
-def _power(x: Value, n: int) -> Any:
+def _raise_inverse(x: Value, n: int) -> Any:
     """Return ``1 / x**n`` by products, many times faster than a power."""
     y = 1 / x
     z = y
@@ -60,12 +60,12 @@ def _power(x: Value, n: int) -> Any:
     return z
 
 
-def bell(slopes: list[Any]) -> list[Any]:
+def differentiate_exponential(slopes: list[Any]) -> list[Any]:
     """Return the derivatives of ``exp(h)``, divided by it, from those of ``h``.
 
     These are the complete Bell polynomials from order 0.
 
-    >>> bell([2.0, 5.0])
+    >>> differentiate_exponential([2.0, 5.0])
     [1.0, 2.0, 9.0]
     """
     made: list[Any] = [1.0, *slopes[:1]]
@@ -74,38 +74,38 @@ def bell(slopes: list[Any]) -> list[Any]:
     return made
 
 
-def density_derivative(alpha: Array, z: Array, n: int) -> Any:
+def differentiate_density(alpha: Array, z: Array, n: int) -> Any:
     """Return the derivative of order ``n`` by ``alpha`` of the density at ``z``, divided by the density.
 
-    >>> density_derivative(np.array([1.0]), np.array([1.0]), 1)
+    >>> differentiate_density(np.array([1.0]), np.array([1.0]), 1)
     array([0.57721566])
     """
     slopes = [-polygamma(m, alpha) for m in range(n)]
     if n:
         slopes[0] = slopes[0] + np.log(np.asarray(z, np.float64))
-    return bell(slopes)[n] + np.zeros(np.broadcast_shapes(np.shape(alpha), np.shape(z)))
+    return differentiate_exponential(slopes)[n] + np.zeros(np.broadcast_shapes(np.shape(alpha), np.shape(z)))
 
 
-def cdf_derivative(alpha: Array, z: Array, n: int) -> Any:
+def differentiate_cdf(alpha: Array, z: Array, n: int) -> Any:
     """Return the derivative of order ``n`` by ``alpha`` of the distribution function at ``z``, divided by the density.
 
-    >>> cdf_derivative(np.array([1.0]), np.array([1.0]), 0)
+    >>> differentiate_cdf(np.array([1.0]), np.array([1.0]), 0)
     array([1.71828183])
     """
     alpha, z = np.broadcast_arrays(np.asarray(alpha, np.float64), np.asarray(z, np.float64))
     a, x = alpha.ravel(), z.ravel()
-    made = [_series(a[i : i + BLOCK], x[i : i + BLOCK], n) for i in range(0, a.size, BLOCK)]
+    made = [_sum_series(a[i : i + BLOCK], x[i : i + BLOCK], n) for i in range(0, a.size, BLOCK)]
     return np.concatenate(made).reshape(z.shape) if made else np.zeros(z.shape)
 
 
-def _series(alpha: Array, z: Array, n: int) -> Any:
+def _sum_series(alpha: Array, z: Array, n: int) -> Any:
     x, term, total = alpha + 1, z / alpha, np.zeros(z.shape)
     slopes = [-polygamma(m, x) for m in range(n)]
     if n:
         slopes[0] += np.log(z)
     while True:
         for _ in range(ROUND):
-            factor = bell(slopes)[n]
+            factor = differentiate_exponential(slopes)[n]
             total += term * factor
             y = 1 / x
             term *= z

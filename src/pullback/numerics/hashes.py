@@ -27,10 +27,10 @@ def _read(text: bytes, at: int, size: int = 8) -> int:
     return int.from_bytes(text[at : at + size], "little")
 
 
-def farm_hash(text: bytes) -> int:
+def compute_farm_hash(text: bytes) -> int:
     """Return the 64-bit fingerprint of FarmHash: that of ``tf.strings.to_hash_bucket_fast``.
 
-    >>> farm_hash(b"A") % 3, farm_hash(b"a longer text than sixteen bytes") % 1000
+    >>> compute_farm_hash(b"A") % 3, compute_farm_hash(b"a longer text than sixteen bytes") % 1000
     (1, 392)
     """
     n = len(text)
@@ -102,10 +102,10 @@ def _hash_long(text: bytes) -> int:
     )
 
 
-def sip_hash(text: bytes, key: tuple[int, int]) -> int:
+def compute_sip_hash(text: bytes, key: tuple[int, int]) -> int:
     """Return SipHash-2-4 with this key: that of ``tf.strings.to_hash_bucket_strong``.
 
-    >>> sip_hash(b"A", (133, 137)) % 3
+    >>> compute_sip_hash(b"A", (133, 137)) % 3
     1
     """
     v = [one ^ key[i % 2] for i, one in enumerate(SIP_START)]

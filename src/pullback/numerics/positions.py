@@ -22,7 +22,7 @@ Params = Mapping[str, Any]
 # ---- along one axis
 
 
-def _batch_axes(indices: Array, on: bool, params: Params) -> int:
+def _count_batch_axes(indices: Array, on: bool, params: Params) -> int:
     given = int(params["batch_dims"] or 0)
     return given + np.ndim(indices) - on if given < 0 else given
 
@@ -31,7 +31,7 @@ def gather_each(op: Op, args: Args, on: On, params: Params) -> Any:
     """Batch a gather along ``axis``; only if data and indices both have examples does it need a batch axis."""
     x, indices = args
     axis = 0 if params["axis"] is None else params["axis"]
-    at, batch = resolve_axis(np.ndim(x) - on[0], axis, op.name), _batch_axes(indices, on[1], params)
+    at, batch = resolve_axis(np.ndim(x) - on[0], axis, op.name), _count_batch_axes(indices, on[1], params)
     if batch or all(on):
         return op.call(broadcast_examples(args, on), {"axis": at + 1, "batch_dims": batch + 1})
     if on[0]:
@@ -42,7 +42,7 @@ def gather_each(op: Op, args: Args, on: On, params: Params) -> Any:
 def scatter_each(op: Op, args: Args, on: On, params: Params) -> Any:
     """Batch a scatter along ``axis``, the adjoint of ``gather_each``."""
     axis, shape = 0 if params["axis"] is None else params["axis"], tuple(params["shape"])
-    at, batch = resolve_axis(len(shape), axis, op.name) + 1, _batch_axes(args[1], on[1], params)
+    at, batch = resolve_axis(len(shape), axis, op.name) + 1, _count_batch_axes(args[1], on[1], params)
     together = bool(batch or on[1])
     wide = {"shape": (count_examples(args, on), *shape), "axis": at, "batch_dims": batch + 1 if together else 0}
     return op.call(broadcast_examples(args, on) if together else args, wide)
@@ -128,11 +128,11 @@ def index_each(index: Index, n: int) -> tuple[Any, ...]:
     parts = index if type(index) is tuple else (index,)
     if not are_separated(parts):
         return slice(None), *parts
-    picked = [_index_rank(i) for i in parts if is_advanced(i)]
+    picked = [_count_index_axes(i) for i in parts if is_advanced(i)]
     return np.arange(n).reshape(n, *(1,) * max(picked)), *parts
 
 
-def _index_rank(i: ArrayOrNumber) -> int:
+def _count_index_axes(i: ArrayOrNumber) -> int:
     i = np.asarray(i)
     return 1 if i.dtype.kind == "b" else i.ndim
 

@@ -95,10 +95,10 @@ def _add_by_rounds(into: Array, rows: Value, values: Array, fresh: bool) -> Any:
     return left
 
 
-def last_positions(positions: Array, size: int) -> Any:
+def mark_last_positions(positions: Array, size: int) -> Any:
     """Return where each position occurs last: of several assignments to one place that one counts.
 
-    >>> last_positions(np.array([1, 0, 1]), 2)
+    >>> mark_last_positions(np.array([1, 0, 1]), 2)
     array([False,  True,  True])
     """
     flat = positions.ravel()

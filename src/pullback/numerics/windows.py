@@ -43,11 +43,11 @@ class Windows(NamedTuple):
     @property
     def reach(self) -> Ints:
         """Return the length of space from the beginning of the first window to the end of the last."""
-        return _reach(self)
+        return _compute_reach(self)
 
     def offsets(self) -> list[tuple[Ints, tuple[Any, ...]]]:
         """Return each position in a window with the index that takes it from every window of a frame."""
-        return _offsets(self)
+        return _list_offsets(self)
 
     def adjoint(self, space: Ints) -> Windows:
         """Return the windows of the adjoint, over the results; only where all strides are 1."""
@@ -56,7 +56,7 @@ class Windows(NamedTuple):
 
 
 @lru_cache(1000)
-def _reach(windows: Windows) -> Ints:
+def _compute_reach(windows: Windows) -> Ints:
     return tuple(
         (n - 1) * s + (k - 1) * d + 1 if n else 0
         for n, s, k, d in zip(windows.out, windows.strides, windows.size, windows.dilations, strict=True)
@@ -64,7 +64,7 @@ def _reach(windows: Windows) -> Ints:
 
 
 @lru_cache(200)
-def _offsets(windows: Windows) -> list[tuple[Ints, tuple[Any, ...]]]:
+def _list_offsets(windows: Windows) -> list[tuple[Ints, tuple[Any, ...]]]:
     found: list[tuple[Ints, tuple[Any, ...]]] = []
     for at in product(*map(range, windows.size)):
         inside = [
@@ -75,10 +75,10 @@ def _offsets(windows: Windows) -> list[tuple[Ints, tuple[Any, ...]]]:
     return found
 
 
-def lowest_value(dtype: np.dtype[Any]) -> Any:
+def find_lowest_value(dtype: np.dtype[Any]) -> Any:
     """Return the lowest value of a dtype: minus infinity, or the smallest integer.
 
-    >>> lowest_value(np.dtype("i1"))
+    >>> find_lowest_value(np.dtype("i1"))
     -128
     """
     return -np.inf if dtype.kind == "f" else False if dtype.kind == "b" else np.iinfo(dtype).min
@@ -111,10 +111,10 @@ def repeat_per_axis(name: str, argument: str, given: Any, axes: int, last: bool 
     return numbers * (axes if len(numbers) == 1 else 1)
 
 
-def channels_last(name: str, data_format: str | None, axes: int) -> bool:
+def has_channels_last(name: str, data_format: str | None, axes: int) -> bool:
     """Return whether the channels are the last axis.
 
-    >>> channels_last("conv2d", "NCHW", 2)
+    >>> has_channels_last("conv2d", "NCHW", 2)
     False
     """
     last, first = FORMATS[axes]
@@ -140,8 +140,8 @@ def run_on_images(name: str, f: Callable[[Any], Any], x: Any, axes: int, last: b
     return np.reshape(z, z.shape[1:]) if alone else z
 
 
-def _hashable(given: object) -> Any:
-    return tuple(map(_hashable, given)) if isinstance(given, list | tuple) else given
+def _as_hashable(given: object) -> Any:
+    return tuple(map(_as_hashable, given)) if isinstance(given, list | tuple) else given
 
 
 def plan_windows(
@@ -157,7 +157,7 @@ def plan_windows(
     (5, 3)
     """
     return _compute_windows(
-        name, space, size, _hashable(strides), _hashable(pad), _hashable(dilations), rounding, last, both
+        name, space, size, _as_hashable(strides), _as_hashable(pad), _as_hashable(dilations), rounding, last, both
     )  # fmt: skip
 
 
@@ -243,7 +243,7 @@ def make_frame(x: Array, windows: Windows, fill: float = 0) -> Any:
     reach, space = windows.reach, x.shape[1:-1]
     if reach == space and not any(windows.before):
         return x
-    inside, outside = frame_slices(windows, space)
+    inside, outside = find_frame_slices(windows, space)
     if all(o == slice(0, n) for o, n in zip(outside, reach, strict=True)):
         return x[(slice(None), *inside)]
     e = np.full((x.shape[0], *reach, x.shape[-1]), fill, x.dtype) if fill else np.zeros(
@@ -253,13 +253,13 @@ def make_frame(x: Array, windows: Windows, fill: float = 0) -> Any:
     return e
 
 
-def frame_adjoint(e: Array, windows: Windows, space: Ints) -> Any:
+def pull_frame(e: Array, windows: Windows, space: Ints) -> Any:
     """Return the adjoint of ``make_frame``: the part of a frame inside ``x``, and 0 where no window reaches.
 
-    >>> frame_adjoint(np.ones((1, 4, 1)), plan_windows("pool", (2,), (3,), pad="same"), (2,)).shape
+    >>> pull_frame(np.ones((1, 4, 1)), plan_windows("pool", (2,), (3,), pad="same"), (2,)).shape
     (1, 2, 1)
     """
-    inside, outside = frame_slices(windows, space)
+    inside, outside = find_frame_slices(windows, space)
     part = e[(slice(None), *outside)]
     if part.shape[1:-1] == space:
         return np.ascontiguousarray(part)
@@ -269,10 +269,10 @@ def frame_adjoint(e: Array, windows: Windows, space: Ints) -> Any:
 
 
 @lru_cache(1000)
-def frame_slices(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
+def find_frame_slices(windows: Windows, space: Ints) -> tuple[list[slice], list[slice]]:
     """Return the slices of the array that are in the frame, and their slices in the frame.
 
-    >>> frame_slices(plan_windows("pool", (2,), (3,), pad="same"), (2,))
+    >>> find_frame_slices(plan_windows("pool", (2,), (3,), pad="same"), (2,))
     ([slice(0, 2, None)], [slice(1, 3, None)])
     """
     inside, outside = [], []
@@ -283,10 +283,10 @@ def frame_slices(windows: Windows, space: Ints) -> tuple[list[slice], list[slice
     return inside, outside
 
 
-def window_view(frame: Array, windows: Windows, layered: bool = False) -> Any:
+def view_windows(frame: Array, windows: Windows, layered: bool = False) -> Any:
     """Return the windows of a frame as a view (batch, *out, *size, channels), or layers (batch, height, *out[1:], …).
 
-    >>> window_view(np.arange(3.0).reshape(1, 3, 1), plan_windows("pool", (3,), (2,)))[0, :, :, 0]
+    >>> view_windows(np.arange(3.0).reshape(1, 3, 1), plan_windows("pool", (3,), (2,)))[0, :, :, 0]
     array([[0., 1.],
            [1., 2.]])
     """
@@ -299,10 +299,10 @@ def window_view(frame: Array, windows: Windows, layered: bool = False) -> Any:
     return as_strided(frame, (frame.shape[0], *out, *size, frame.shape[-1]), (n, *steps, *taps, c), writeable=False)
 
 
-def parts(images: int, each: int) -> Iterator[slice]:
+def split_images(images: int, each: int) -> Iterator[slice]:
     """Return slices of as many images, of ``each`` bytes, as stay in the cache; at least one.
 
-    >>> list(parts(3, BLOCK_BYTES // 2))
+    >>> list(split_images(3, BLOCK_BYTES // 2))
     [slice(0, 2, None), slice(2, 3, None)]
     """
     step = max(BLOCK_BYTES // max(each, 1), 1)
@@ -323,17 +323,17 @@ def iterate_windows(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, .
     images, *space, channels = x.shape
     length, width = prod(windows.size) * channels, prod(windows.out[1:])
     height, layers = windows.out[0], windows.size[0]
-    inside, outside = frame_slices(windows, tuple(space))
+    inside, outside = find_frame_slices(windows, tuple(space))
     whole = all(o == slice(0, n) for o, n in zip(outside, windows.reach, strict=True))
     layered = is_layered(windows, channels, x.itemsize)
     step, more = (windows.dilations[0] * width, windows.dilations[0] * (layers - 1)) if layered else (0, 0)
     if layered:
         length //= layers
     each = height * width * length * x.itemsize
-    some = list(parts(images, 2 * each if layered else each))
+    some = list(split_images(images, 2 * each if layered else each))
     count = images if whole or not some else some[0].stop
     frame = x[(slice(None), *inside)] if whole else np.zeros((count, *windows.reach, channels), x.dtype)
-    view = window_view(frame, windows, layered)
+    view = view_windows(frame, windows, layered)
     strips = max(round(each / BLOCK_BYTES), 1)  # of an image, about as high as each other
     rows = max(-(-height // strips), 1)
     buffer: Any = None

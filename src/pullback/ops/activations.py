@@ -17,9 +17,9 @@ from pullback.core.op import alias, method, op
 from pullback.core.residuals import find_residual, keep_residual
 from pullback.core.tensor import RAW
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import find_repeated, select, zero_cotangent
+from pullback.numerics.adjoints import find_repeated, make_zero_cotangent, select
 from pullback.numerics.axis_arguments import resolve_axes
-from pullback.numerics.small_arrays import quick_max, quick_sum
+from pullback.numerics.small_arrays import max_quickly, sum_quickly
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -45,7 +45,7 @@ SELU_DEPTH = SELU_SCALE * 1.6732632423543772  # the limit to the left is -SELU_D
 # ---- with a kink at 0
 
 
-def _zero(name: str, x: Value) -> int:
+def _check_ordered(name: str, x: Value) -> int:
     """Return 0 for dtypes that are not in ZERO; raise for complex numbers, which have no order."""
     if x.dtype.kind == "c":
         raise ArgumentError(f"{name}: complex numbers have no order; take x.real or pb.abs(x) first.")
@@ -54,7 +54,7 @@ def _zero(name: str, x: Value) -> int:
 
 def _relu(x: Array) -> Any:
     zero = ZERO.get(x.dtype)
-    return np.maximum(x, _zero("relu", x) if zero is None else zero)
+    return np.maximum(x, _check_ordered("relu", x) if zero is None else zero)
 
 
 def _pull_relu(g: Any, z: Any) -> Any:
@@ -65,7 +65,7 @@ def _pull_relu(g: Any, z: Any) -> Any:
 _pull_relu_quickly = run_compiled_if(lambda g, z: True, _pull_relu)
 
 
-def _let_through(g: Any, z: Any) -> Any:
+def _pull_relu_by_size(g: Any, z: Any) -> Any:
     if z.size >= MIN_COMPILED:
         cotangent, result = unwrap_scratch(g), unwrap_scratch(z)
         if type(cotangent) is type(result) is ndarray:
@@ -76,7 +76,7 @@ def _let_through(g: Any, z: Any) -> Any:
 @op(
     _relu,
     acts=elementwise1,
-    d=partials(lambda g, z: _let_through(g, z)),
+    d=partials(lambda g, z: _pull_relu_by_size(g, z)),
     run=run_elements(_relu),
     lower=scalar(lambda s, x: s.maximum(x, 0)),
 )
@@ -92,7 +92,7 @@ def relu(x: TensorLike, /) -> Any:
 
 def _relu6(x: Array) -> Any:
     zero = ZERO.get(x.dtype)
-    return np.minimum(np.maximum(x, _zero("relu6", x) if zero is None else zero), 6)
+    return np.minimum(np.maximum(x, _check_ordered("relu6", x) if zero is None else zero), 6)
 
 
 @op(
@@ -109,22 +109,22 @@ def relu6(x: TensorLike, /) -> Any:
     """
 
 
-def _alpha_or_default(alpha: Any, otherwise: float) -> float:
+def _choose_alpha(alpha: Any, otherwise: float) -> float:
     return otherwise if alpha is None else float(alpha)
 
 
 def _leaky_relu(x: Array, alpha: ArrayOrNumber | None = 0.2) -> Any:
-    a = _alpha_or_default(alpha, 0.2)
+    a = _choose_alpha(alpha, 0.2)
     if x.dtype not in ZERO:
-        _zero("leaky_relu", x)
+        _check_ordered("leaky_relu", x)
     return np.maximum(x, x * a) if 0 < a <= 1 else select(x > 0, x, x * a)
 
 
 @op(
     _leaky_relu,
     acts=keeps_shape({}, {"alpha": 0.1}, {"alpha": 2.0}),
-    d=partials(lambda g, x, alpha: select(x > 0, g, g * _alpha_or_default(alpha, 0.2))),
-    lower=scalar(lambda s, x, alpha: s.select(s.greater(x, 0), x, x * _alpha_or_default(alpha, 0.2))),
+    d=partials(lambda g, x, alpha: select(x > 0, g, g * _choose_alpha(alpha, 0.2))),
+    lower=scalar(lambda s, x, alpha: s.select(s.greater(x, 0), x, x * _choose_alpha(alpha, 0.2))),
 )
 def leaky_relu(x: TensorLike, /, alpha: float = 0.2) -> Any:
     """Return ``x`` where it is positive, else ``alpha * x``.
@@ -140,7 +140,7 @@ def leaky_relu(x: TensorLike, /, alpha: float = 0.2) -> Any:
 def _prelu(x: ArrayOrNumber, alpha: ArrayOrNumber) -> Any:
     product: Any = x * alpha
     if product.dtype not in ZERO:
-        _zero("prelu", product)
+        _check_ordered("prelu", product)
     return select(np.less(x, 0), product, x)
 
 
@@ -164,7 +164,7 @@ def prelu(x: TensorLike, alpha: TensorLike, /) -> Any:
 def _elu(x: Array) -> Any:
     zero: Any = ZERO.get(x.dtype)
     if zero is None:
-        zero = _zero("elu", x)
+        zero = _check_ordered("elu", x)
     return np.maximum(x, zero) + np.expm1(np.minimum(x, zero))
 
 
@@ -186,7 +186,7 @@ def elu(x: TensorLike, /) -> Any:
 def _selu(x: Array) -> Any:
     zero: Any = ZERO.get(x.dtype)
     if zero is None:
-        zero, x = _zero("selu", x), x if x.dtype.kind == "f" else x.astype(float)
+        zero, x = _check_ordered("selu", x), x if x.dtype.kind == "f" else x.astype(float)
     return np.maximum(x, zero) * SELU_SCALE + np.expm1(np.minimum(x, zero)) * SELU_DEPTH
 
 
@@ -208,16 +208,16 @@ def selu(x: TensorLike, /) -> Any:
 
 
 def _step(x: Value, alpha: Any = 0.0) -> Any:
-    z = select(np.isnan(x), x, select(x > _zero("step", x), 1, _alpha_or_default(alpha, 0.0)))
+    z = select(np.isnan(x), x, select(x > _check_ordered("step", x), 1, _choose_alpha(alpha, 0.0)))
     return z.astype(x.dtype) if x.dtype.kind == "f" else z
 
 
 @op(
     _step,
     acts=keeps_shape({}, {"alpha": 0.5}),
-    d=partials(lambda g: zero_cotangent(g)),
+    d=partials(lambda g: make_zero_cotangent(g)),
     lower=scalar(
-        lambda s, x, alpha: s.select(s.isnan(x), x, s.select(s.greater(x, 0), 1.0, _alpha_or_default(alpha, 0.0)))
+        lambda s, x, alpha: s.select(s.isnan(x), x, s.select(s.greater(x, 0), 1.0, _choose_alpha(alpha, 0.0)))
     ),
 )
 def step(x: TensorLike, /, alpha: float = 0.0) -> Any:
@@ -249,7 +249,7 @@ def _complex_sigmoid(x: Array) -> Any:
     return select(right, 1, e) / (e + 1)
 
 
-def _share(e: Any) -> Any:
+def _convert_odds(e: Any) -> Any:
     return e / (e + 1)
 
 
@@ -257,7 +257,7 @@ def _share(e: Any) -> Any:
     _sigmoid,
     acts=elementwise1,
     d=partials(lambda z: z - z * z),
-    lower=scalar(lambda s, x: _share(s.exp(s.minimum(x, 40)))),  # from there on it is 1
+    lower=scalar(lambda s, x: _convert_odds(s.exp(s.minimum(x, 40)))),  # from there on it is 1
     run=run_elements(_sigmoid),
 )
 def sigmoid(x: TensorLike, /) -> Any:
@@ -271,7 +271,7 @@ def sigmoid(x: TensorLike, /) -> Any:
 
 
 def _softplus(x: Array) -> Any:
-    return np.logaddexp(x, _zero("softplus", x) if x.dtype not in ZERO else ZERO[x.dtype])
+    return np.logaddexp(x, _check_ordered("softplus", x) if x.dtype not in ZERO else ZERO[x.dtype])
 
 
 @op(
@@ -292,7 +292,7 @@ def softplus(x: TensorLike, /) -> Any:
 
 
 def _log_sigmoid(x: Array) -> Any:
-    return -np.logaddexp(-x, _zero("log_sigmoid", x) if x.dtype not in ZERO else ZERO[x.dtype])
+    return -np.logaddexp(-x, _check_ordered("log_sigmoid", x) if x.dtype not in ZERO else ZERO[x.dtype])
 
 
 @op(
@@ -327,90 +327,92 @@ def swish(x: TensorLike) -> Any:
 # ---- over an axis
 
 
-def _axis(dim: int | None, axis: int | None = None) -> Any:
+def _choose_axis(dim: int | None, axis: int | None = None) -> Any:
     return axis if axis is not None else -1 if dim is None else dim
 
 
-def _total(x: Value, axis: int) -> Any:
+def _sum_keeping_axis(x: Value, axis: int) -> Any:
     if type(x) is ndarray:
-        return quick_sum(x, axis, True)
+        return sum_quickly(x, axis, True)
     return np.sum(x, axis=axis, keepdims=True) if x.shape else x
 
 
-def _below_top(x: Array, axis: int) -> Any:
+def _subtract_max(x: Array, axis: int) -> Any:
     """Return ``x`` minus its maximum, so that exp cannot overflow."""
     if type(x) is not ndarray or not x.size:
         return x - x if x.dtype.kind == "f" else x * 0.0
     if x.dtype.kind != "f":
         x = x * 1.0  # bools do not subtract, unsigned integers wrap around
-    return x - quick_max(x, axis, True)
+    return x - max_quickly(x, axis, True)
 
 
 def _softmax(x: Array, dim: int | None = -1, axis: int | None = None) -> Any:
-    axis = _axis(dim, axis)
-    e = quick_exp(_below_top(x, axis))
-    return np.divide(e, _total(e, axis), out=e if type(e) is ndarray else None)
+    axis = _choose_axis(dim, axis)
+    e = quick_exp(_subtract_max(x, axis))
+    return np.divide(e, _sum_keeping_axis(e, axis), out=e if type(e) is ndarray else None)
 
 
-def _over(name: str) -> moves:
+def _act_along_axis(name: str) -> moves:
     def shape(s: Any, dim: int | None = None, axis: int | None = None) -> Any:
-        resolve_axes(len(s) or 1, _axis(dim, axis), name)
+        resolve_axes(len(s) or 1, _choose_axis(dim, axis), name)
         return s
 
     samples: list[Sample] = [(((),), {}), (((4,),), {}), (((0, 3),), {}), (((3, 0),), {}), (((2, 3, 4),), {"axis": 1})]
 
     def batch(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
         (x,) = args
-        axes = tuple(a + 1 for a in resolve_axes(x.ndim - 1 or 1, _axis(params.get("dim"), params["axis"]), name))
+        axes = tuple(
+            a + 1 for a in resolve_axes(x.ndim - 1 or 1, _choose_axis(params.get("dim"), params["axis"]), name)
+        )
         shifted = {**params, "axis": axes if len(axes) > 1 else axes[0]}
         return op.call([x], shifted) if x.ndim > 1 else op.call([x[:, None]], shifted)[:, 0]
 
     return moves(shape, samples, batch)
 
 
-def _compose_below(x: Tensor, axis: int) -> Any:
+def _compose_subtract_max(x: Tensor, axis: int) -> Any:
     x = x if x.dtype.kind == "f" else x * 1.0
     return x - np.max(x, axis=axis, keepdims=True) if x.size and x.ndim else x - x
 
 
 def _compose_softmax(x: Tensor, dim: int, axis: int | None) -> Any:
-    axis = _axis(dim, axis)
-    e = np.exp(_compose_below(x, axis))
-    return e * (1.0 / _total(e, axis))  # a division for each row
+    axis = _choose_axis(dim, axis)
+    e = np.exp(_compose_subtract_max(x, axis))
+    return e * (1.0 / _sum_keeping_axis(e, axis))  # a division for each row
 
 
 def _compose_log_softmax(x: Tensor, axis: int) -> Any:
-    y = _compose_below(x, _axis(axis))
-    return y - np.log(_total(np.exp(y), _axis(axis)))
+    y = _compose_subtract_max(x, _choose_axis(axis))
+    return y - np.log(_sum_keeping_axis(np.exp(y), _choose_axis(axis)))
 
 
 def _has_many(x: Array, dim: int | None = -1, axis: int | None = None) -> bool:
-    return x.size >= MIN_COMPILED and type(_axis(dim, axis)) is int
+    return x.size >= MIN_COMPILED and type(_choose_axis(dim, axis)) is int
 
 
 def _has_numbers(z: Array, x: Array, dim: int | None = -1, axis: int | None = None) -> bool:
     """Return whether no first result along the axis is NaN; where one is NaN, all are."""
-    return not np.isnan(np.take(z, 0, _axis(dim, axis))).any()
+    return not np.isnan(np.take(z, 0, _choose_axis(dim, axis))).any()
 
 
 def _pull_softmax(g: Value, z: Value, axis: int) -> Any:
-    return (g - _total(g * z, axis)) * z
+    return (g - _sum_keeping_axis(g * z, axis)) * z
 
 
 _pull_softmax_quickly = run_compiled_if(lambda g, z, axis: _has_many(g, axis), _pull_softmax)
 
 
-def _softmax_rule(g: Value, z: Value, dim: int, axis: int | None) -> Any:
+def _choose_pull_softmax(g: Value, z: Value, dim: int, axis: int | None) -> Any:
     cotangent, result = unwrap_scratch(g), unwrap_scratch(z)
     if type(cotangent) is type(result) is ndarray:
-        return _pull_softmax_quickly(cotangent, result, _axis(dim, axis))
-    return _pull_softmax(g, z, _axis(dim, axis))
+        return _pull_softmax_quickly(cotangent, result, _choose_axis(dim, axis))
+    return _pull_softmax(g, z, _choose_axis(dim, axis))
 
 
 @op(
     _softmax,
-    acts=_over("softmax"),
-    d=partials(_softmax_rule),
+    acts=_act_along_axis("softmax"),
+    d=partials(_choose_pull_softmax),
     run=run_compiled_if(_has_many, _softmax, is_finite=_has_numbers),
     lower=made_of(_compose_softmax),
 )
@@ -427,12 +429,12 @@ def softmax(logits: TensorLike, /, dim: int = -1, axis: Axis = None) -> Any:
 
 
 def _log_softmax(x: Array, axis: int | None = -1, saves: bool = False) -> Any:
-    axis = _axis(axis)
-    y = _below_top(x, axis)
+    axis = _choose_axis(axis)
+    y = _subtract_max(x, axis)
     if not y.size:
         return y
     e = quick_exp(y)
-    s = _total(e, axis)
+    s = _sum_keeping_axis(e, axis)
     z = np.subtract(y, np.log(s), out=y if type(y) is ndarray else None)
     if saves:
         keep_residual(z, (e, s))
@@ -440,38 +442,40 @@ def _log_softmax(x: Array, axis: int | None = -1, saves: bool = False) -> Any:
 
 
 def _pull_log_softmax(g: Any, logits: Value, axis: int) -> Any:
-    return g - softmax(logits, axis=axis) * _total(g, axis)
+    return g - softmax(logits, axis=axis) * _sum_keeping_axis(g, axis)
 
 
 _pull_log_softmax_quickly = run_compiled_if(lambda g, logits, axis: _has_many(g, axis), _pull_log_softmax)
 
 
-def _log_softmax_rule(g: Any, logits: Value, z: Any, axis: int | None) -> Any:
+def _choose_pull_log_softmax(g: Any, logits: Value, z: Any, axis: int | None) -> Any:
     """Return the cotangent, from the exponentials of the forward pass where these were saved."""
-    axis = _axis(axis)
+    axis = _choose_axis(axis)
     kept = find_residual(unwrap_scratch(z))
     is_plain = isinstance(g, RAW) or type(g) is Scratch
     if kept is not None and is_plain:
         e, s = kept
-        return g - (scratch(e, z.meta) if type(z) is Scratch else e) * (_total(g, axis) / s)
+        return g - (scratch(e, z.meta) if type(z) is Scratch else e) * (_sum_keeping_axis(g, axis) / s)
     cotangent, x = unwrap_scratch(g), unwrap_scratch(logits)
     if type(cotangent) is type(x) is ndarray and x.dtype == cotangent.dtype:
         return _pull_log_softmax_quickly(cotangent, x, axis)
-    return g - _probabilities(logits, z, axis) * _total(g, axis)
+    return g - _compute_softmax(logits, z, axis) * _sum_keeping_axis(g, axis)
 
 
-def _probabilities(logits: Value, z: Any, axis: int | None) -> Any:
+def _compute_softmax(logits: Value, z: Any, axis: int | None) -> Any:
     """Return the softmax, from its logarithm ``z``; in compiled code from the exponentials in ``z``."""
     plain = isinstance(z, RAW) or type(z) is Scratch
-    return np.exp(z) if plain or logits.dtype.kind != "f" else softmax(logits, axis=_axis(axis))
+    return np.exp(z) if plain or logits.dtype.kind != "f" else softmax(logits, axis=_choose_axis(axis))
 
 
 @op(
     _log_softmax,
-    acts=_over("log_softmax"),
+    acts=_act_along_axis("log_softmax"),
     d=rule(
-        lambda g, logits, z, axis: _log_softmax_rule(g, logits, z, axis),
-        jvp=lambda dlogits, logits, z, axis: dlogits - _total(_probabilities(logits, z, axis) * dlogits, _axis(axis)),
+        lambda g, logits, z, axis: _choose_pull_log_softmax(g, logits, z, axis),
+        jvp=lambda dlogits, logits, z, axis: (
+            dlogits - _sum_keeping_axis(_compute_softmax(logits, z, axis) * dlogits, _choose_axis(axis))
+        ),
     ),
     run=run_compiled_if(_has_many, _log_softmax, is_finite=_has_numbers),
     saving=run_compiled_if(_has_many, _log_softmax, lambda x, axis: _log_softmax(x, axis, saves=True), _has_numbers),

@@ -33,7 +33,7 @@ Pairs = list[tuple[int, int]]
 # ---- between the batch and the space
 
 
-def _blocks(name: str, shape: Shape, block_shape: TensorLike, pairs: TensorLike, what: str) -> tuple[Shape, Pairs]:
+def _read_blocks(name: str, shape: Shape, block_shape: TensorLike, pairs: TensorLike, what: str) -> tuple[Shape, Pairs]:
     """Return the checked block lengths and pairs for each spatial axis."""
     try:
         blocks = tuple(int(n) for n in np.atleast_1d(concrete(block_shape)))
@@ -55,8 +55,8 @@ def _blocks(name: str, shape: Shape, block_shape: TensorLike, pairs: TensorLike,
     return blocks, made
 
 
-def _batch_shape(shape: Shape, block_shape: TensorLike, paddings: TensorLike) -> Shape:
-    blocks, pairs = _blocks("space_to_batch_nd", shape, block_shape, paddings, "paddings")
+def _infer_batch_shape(shape: Shape, block_shape: TensorLike, paddings: TensorLike) -> Shape:
+    blocks, pairs = _read_blocks("space_to_batch_nd", shape, block_shape, paddings, "paddings")
     space = [n + before + after for n, (before, after) in zip(shape[1:], pairs, strict=False)]
     if any(n % b for n, b in zip(space, blocks, strict=True)):
         raise ShapeError(
@@ -70,8 +70,8 @@ def _batch_shape(shape: Shape, block_shape: TensorLike, paddings: TensorLike) ->
     )
 
 
-def _space_shape(shape: Shape, block_shape: TensorLike, crops: TensorLike) -> Shape:
-    blocks, pairs = _blocks("batch_to_space_nd", shape, block_shape, crops, "crops")
+def _infer_space_shape(shape: Shape, block_shape: TensorLike, crops: TensorLike) -> Shape:
+    blocks, pairs = _read_blocks("batch_to_space_nd", shape, block_shape, crops, "crops")
     if shape[0] % prod(blocks):
         raise ShapeError(
             f"batch_to_space_nd: x has shape {shape}; its batch axis is not divisible by {prod(blocks)}, the number of "
@@ -84,8 +84,8 @@ def _space_shape(shape: Shape, block_shape: TensorLike, crops: TensorLike) -> Sh
 
 
 def _space_to_batch(x: Value, block_shape: TensorLike, paddings: TensorLike) -> Any:
-    due = _batch_shape(x.shape, block_shape, paddings)
-    blocks, pairs = _blocks("space_to_batch_nd", x.shape, block_shape, paddings, "paddings")
+    due = _infer_batch_shape(x.shape, block_shape, paddings)
+    blocks, pairs = _read_blocks("space_to_batch_nd", x.shape, block_shape, paddings, "paddings")
     m = len(blocks)
     if any(map(any, pairs)):
         x = np.pad(x, [(0, 0), *pairs, *[(0, 0)] * (x.ndim - 1 - m)])
@@ -95,8 +95,8 @@ def _space_to_batch(x: Value, block_shape: TensorLike, paddings: TensorLike) -> 
 
 
 def _batch_to_space(x: Value, block_shape: TensorLike, crops: TensorLike) -> Any:
-    due = _space_shape(x.shape, block_shape, crops)
-    blocks, pairs = _blocks("batch_to_space_nd", x.shape, block_shape, crops, "crops")
+    due = _infer_space_shape(x.shape, block_shape, crops)
+    blocks, pairs = _read_blocks("batch_to_space_nd", x.shape, block_shape, crops, "crops")
     m = len(blocks)
     cut = x.reshape(*blocks, due[0], *x.shape[1:])
     order = (m, *sum(((m + 1 + i, i) for i in range(m)), ()), *range(1 + 2 * m, cut.ndim))
@@ -106,7 +106,7 @@ def _batch_to_space(x: Value, block_shape: TensorLike, crops: TensorLike) -> Any
     return whole[(slice(None), *inner)]
 
 
-def _behind(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def _batch_behind(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch by moving the examples to the last axis, which the op leaves as it is."""
     return np.moveaxis(op.call([np.moveaxis(args[0], 0, -1)], params), -1, 0)
 
@@ -118,14 +118,14 @@ def _batch_to_space_vjp(g: Value, block_shape: Lengths, crops: Sequence[Any]) ->
 @op(
     _batch_to_space,
     acts=moves(
-        _space_shape,
+        _infer_space_shape,
         [
             (((4, 2, 2, 1),), {"block_shape": [2, 2], "crops": [[1, 0], [0, 1]]}),
             (((4, 2, 1),), {"block_shape": [2], "crops": [[0, 1]]}),
             (((6, 1, 2),), {"block_shape": (3,), "crops": [(0, 0)]}),
             (((0, 2),), {"block_shape": [2], "crops": [[0, 0]]}), (((3, 2),), {"block_shape": [], "crops": []}),
         ],
-        _behind,
+        _batch_behind,
     ),
     d=linear(_batch_to_space_vjp),
     lower=made_of(_batch_to_space),
@@ -146,14 +146,14 @@ def batch_to_space_nd(x: TensorLike, /, block_shape: Lengths | Array, crops: Seq
 @op(
     _space_to_batch,
     acts=moves(
-        _batch_shape,
+        _infer_batch_shape,
         [
             (((1, 3, 4, 1),), {"block_shape": [2, 2], "paddings": [[1, 0], [0, 0]]}),
             (((2, 3, 1),), {"block_shape": [2], "paddings": [[0, 1]]}),
             (((1, 6, 2),), {"block_shape": (3,), "paddings": [(0, 0)]}),
             (((0, 2),), {"block_shape": [2], "paddings": [[0, 0]]}), (((3, 2),), {"block_shape": [], "paddings": []}),
         ],
-        _behind,
+        _batch_behind,
     ),
     d=linear(lambda g, block_shape, paddings: batch_to_space_nd(g, block_shape, paddings)),
     lower=made_of(_space_to_batch),
@@ -176,7 +176,7 @@ def space_to_batch_nd(x: TensorLike, /, block_shape: Lengths | Array, paddings: 
 # ---- between the depth and the space
 
 
-def _sides(name: str, shape: Shape, block_size: int, data_format: str) -> tuple[Shape, int, bool]:
+def _read_sides(name: str, shape: Shape, block_size: int, data_format: str) -> tuple[Shape, int, bool]:
     """Return batch, height, width and depth of ``shape``, the block length, and whether the depth is the last axis."""
     if data_format not in ("NHWC", "NCHW", None):
         raise ArgumentError(f"{name}: data_format must be 'NHWC' or 'NCHW', got {data_format!r}.")
@@ -189,8 +189,8 @@ def _sides(name: str, shape: Shape, block_size: int, data_format: str) -> tuple[
     return (n, h, w, c), int(block_size), last
 
 
-def _shallow(shape: Shape, block_size: int, data_format: str) -> Shape:
-    (n, h, w, c), b, last = _sides("depth_to_space", shape, block_size, data_format)
+def _infer_shallow_shape(shape: Shape, block_size: int, data_format: str) -> Shape:
+    (n, h, w, c), b, last = _read_sides("depth_to_space", shape, block_size, data_format)
     if c % (b * b):
         raise ShapeError(
             f"depth_to_space: x has shape {shape}; its depth {c} is not divisible by {b * b} (block_size {b})."
@@ -199,8 +199,8 @@ def _shallow(shape: Shape, block_size: int, data_format: str) -> Shape:
     return (n, h, w, c) if last else (n, c, h, w)
 
 
-def _deep(shape: Shape, block_size: int, data_format: str) -> Shape:
-    (n, h, w, c), b, last = _sides("space_to_depth", shape, block_size, data_format)
+def _infer_deep_shape(shape: Shape, block_size: int, data_format: str) -> Shape:
+    (n, h, w, c), b, last = _read_sides("space_to_depth", shape, block_size, data_format)
     if h % b or w % b:
         raise ShapeError(
             f"space_to_depth: x has shape {shape}; its height {h} and width {w} are not divisible by block_size {b}."
@@ -210,8 +210,8 @@ def _deep(shape: Shape, block_size: int, data_format: str) -> Shape:
 
 
 def _depth_to_space(x: Value, block_size: int, data_format: str = "NHWC") -> Any:
-    due = _shallow(x.shape, block_size, data_format)
-    (n, h, w, c), b, last = _sides("depth_to_space", x.shape, block_size, data_format)
+    due = _infer_shallow_shape(x.shape, block_size, data_format)
+    (n, h, w, c), b, last = _read_sides("depth_to_space", x.shape, block_size, data_format)
     c //= b * b
     if last:
         return x.reshape(n, h, w, b, b, c).transpose(0, 1, 3, 2, 4, 5).reshape(due)
@@ -219,8 +219,8 @@ def _depth_to_space(x: Value, block_size: int, data_format: str = "NHWC") -> Any
 
 
 def _space_to_depth(x: Value, block_size: int, data_format: str = "NHWC") -> Any:
-    due = _deep(x.shape, block_size, data_format)
-    (n, h, w, c), b, last = _sides("space_to_depth", x.shape, block_size, data_format)
+    due = _infer_deep_shape(x.shape, block_size, data_format)
+    (n, h, w, c), b, last = _read_sides("space_to_depth", x.shape, block_size, data_format)
     if last:
         return x.reshape(n, h // b, b, w // b, b, c).transpose(0, 1, 3, 2, 4, 5).reshape(due)
     return x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4).reshape(due)
@@ -233,7 +233,7 @@ def _depth_to_space_vjp(g: Value, block_size: int, data_format: str) -> Any:
 @op(
     _depth_to_space,
     acts=moves(
-        _shallow,
+        _infer_shallow_shape,
         [
             (((1, 2, 1, 4),), {"block_size": 2}), (((2, 1, 2, 18),), {"block_size": 3}),
             (((2, 8, 1, 3),), {"block_size": 2, "data_format": "NCHW"}), (((0, 1, 1, 4),), {"block_size": 2}),
@@ -259,7 +259,7 @@ def depth_to_space(x: TensorLike, /, block_size: int, data_format: str = "NHWC")
 @op(
     _space_to_depth,
     acts=moves(
-        _deep,
+        _infer_deep_shape,
         [
             (((1, 4, 2, 1),), {"block_size": 2}), (((2, 3, 6, 2),), {"block_size": 3}),
             (((2, 2, 2, 6),), {"block_size": 2, "data_format": "NCHW"}), (((0, 2, 2, 1),), {"block_size": 2}),
@@ -284,7 +284,7 @@ def space_to_depth(x: TensorLike, /, block_size: int, data_format: str = "NHWC")
 # ---- shapes that agree
 
 
-def _common_shape(a: Array, b: Array) -> Any:
+def _broadcast_shapes(a: Array, b: Array) -> Any:
     if a.ndim != 1 or b.ndim != 1:
         raise ShapeError(f"broadcast_args: both shapes must be vectors, got shapes {a.shape} and {b.shape}.")
     for argument, s in (("s0", a), ("s1", b)):
@@ -302,7 +302,7 @@ def _common_shape(a: Array, b: Array) -> Any:
 
 
 @op(
-    _common_shape,
+    _broadcast_shapes,
     acts=moves(
         lambda a, b: (max(*a, *b),),
         [

@@ -18,7 +18,7 @@ from pullback.core.op import alias, op
 from pullback.core.tensor import NUMPY, Tensor
 from pullback.core.writes import link_part
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import nonzero, zero_cotangent
+from pullback.numerics.adjoints import make_zero_cotangent, replace_zeros
 
 if TYPE_CHECKING:
     from pullback.typing import Array, TensorLike, Value
@@ -61,7 +61,7 @@ def real(x: TensorLike, /) -> Any:
 @op(
     np.imag,
     acts=parts,
-    d=linear(lambda g, x: g * 1j if is_complex(x) else zero_cotangent(g)),
+    d=linear(lambda g, x: g * 1j if is_complex(x) else make_zero_cotangent(g)),
     run=lambda x: x.imag.copy("K") if is_complex(x) else np.zeros(x.shape, x.dtype)[()],
     lower=scalar(lambda s, x: 0),
 )
@@ -86,7 +86,7 @@ def conj(x: TensorLike, /) -> Any:
     """
 
 
-def angle_of(x: Array) -> Any:
+def compute_angle(x: Array) -> Any:
     """Return ``np.angle``, in float32 at least."""
     return np.angle(x if x.dtype.kind in "fc" else x.astype(np.result_type(x.dtype, np.float32)))
 
@@ -95,12 +95,14 @@ def angle_of(x: Array) -> Any:
     np.angle,
     acts=parts,
     d=rule(
-        lambda g, x: g * (np.sign(x) / nonzero(np.absolute(x)) * 1j) if is_complex(x) else zero_cotangent(g),
+        lambda g, x: g * (np.sign(x) / replace_zeros(np.absolute(x)) * 1j) if is_complex(x) else make_zero_cotangent(g),
         jvp=lambda dx, x: (
-            np.imag(np.conjugate(np.sign(x)) * dx) / nonzero(np.absolute(x)) if is_complex(x) else zero_cotangent(dx)
+            np.imag(np.conjugate(np.sign(x)) * dx) / replace_zeros(np.absolute(x))
+            if is_complex(x)
+            else make_zero_cotangent(dx)
         ),
     ),
-    run=angle_of,
+    run=compute_angle,
     domain=(0.5, 2.0),
 )
 def angle(x: TensorLike, /) -> Any:

@@ -17,7 +17,7 @@ from pullback.core.op import REGISTRY, WEAK, alias, convert_operand, method, obs
 from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.adjoints import T
 from pullback.numerics.axis_arguments import LETTERS, format_shapes, resolve_axes
-from pullback.numerics.small_arrays import columns_times_rows, dot_fives
+from pullback.numerics.small_arrays import dot_fives, multiply_columns_by_rows
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -44,9 +44,11 @@ class MatrixProduct(broadcast):
         (x, y), (many_x, many_y) = args, on
         row, column = np.ndim(x) - many_x == 1, np.ndim(y) - many_y == 1
         if many_x and not many_y and y.ndim <= 2:  # the rows of all examples in one product
-            return np.reshape(times(np.reshape(x, (prod(x.shape[:-1]), x.shape[-1])), y), x.shape[:-1] + y.shape[1:])
+            return np.reshape(
+                multiply_matrices(np.reshape(x, (prod(x.shape[:-1]), x.shape[-1])), y), x.shape[:-1] + y.shape[1:]
+            )
         if many_y and column and not many_x and x.ndim <= 2:
-            return times(y, T(x) if x.ndim == 2 else x)
+            return multiply_matrices(y, T(x) if x.ndim == 2 else x)
         x = x[..., None, :] if row else x
         y = y[..., None] if column else y
         z = super().batch(op, [x, y], on, params)
@@ -58,7 +60,7 @@ class MatrixProduct(broadcast):
         return [*super().samples(), *((shapes, {}) for shapes in (*vectors, ((2, 0), (0, 3))))]
 
 
-def times(x: Value, y: Value) -> Any:
+def multiply_matrices(x: Value, y: Value) -> Any:
     """Return ``x @ y`` by ``dot``, which is faster for small matrices, or by a special case.
 
     For a matrix of one element ``dot`` scales by BLAS, which returns 0 where 0 times NaN or infinity should be NaN.
@@ -66,25 +68,25 @@ def times(x: Value, y: Value) -> Any:
     if type(x) is ndarray and type(y) is ndarray:
         if x.ndim == 2 and y.ndim == 2 and ((n := len(y)) > 1 or (x.size > 1 and y.size > 1)):
             return x.dot(y) if n != 5 else dot_fives(x, y)
-        return _times_other(x, y)
+        return _multiply_other_ranks(x, y)
     return np.matmul(x, y)
 
 
-def _times_other(x: Array, y: Array) -> Any:
+def _multiply_other_ranks(x: Array, y: Array) -> Any:
     """Return ``x @ y`` of arrays that are not both matrices, or have a length of 1."""
     if x.ndim + y.ndim == 3 and x.ndim and y.ndim and len(y) == 5:
         return dot_fives(x, y)
     if x.ndim == y.ndim == 3 and x.shape[2] == 1 and x.shape[0] == y.shape[0] and y.shape[1] == 1:
-        return columns_times_rows(x[:, :, 0], y[:, 0])
+        return multiply_columns_by_rows(x[:, :, 0], y[:, 0])
     return np.matmul(x, y)
 
 
-def batch_sum(x: Value) -> Any:
+def sum_leading_axes(x: Value) -> Any:
     """Return the sum of vectors over all leading axes."""
     return np.sum(x, axis=tuple(range(x.ndim - 1))) if x.ndim > 1 else x
 
 
-def into_left(g: Value, y: Value) -> Any:
+def pull_left_operand(g: Value, y: Value) -> Any:
     """Return the cotangent of ``x`` in ``x @ y``; the ranks show which operands were vectors."""
     if type(g) is ndarray and type(y) is ndarray and g.ndim == 2 and y.ndim == 2:
         if (n := g.shape[1]) > 1 or (g.size > 1 and y.size > 1):
@@ -95,11 +97,11 @@ def into_left(g: Value, y: Value) -> Any:
     if g.ndim < y.ndim:  # x was a vector
         if g.ndim == 1:
             return np.matmul(y, g)
-        return batch_sum(np.matmul(y, g[..., None])[..., 0])
+        return sum_leading_axes(np.matmul(y, g[..., None])[..., 0])
     return np.matmul(g, T(y))
 
 
-def into_right(g: Value, x: Value) -> Any:
+def pull_right_operand(g: Value, x: Value) -> Any:
     """Return the cotangent of ``y`` in ``x @ y``."""
     if type(g) is ndarray and type(x) is ndarray and g.ndim == 2 and x.ndim == 2:
         if (n := len(g)) > 1 or (g.size > 1 and x.size > 1):
@@ -110,15 +112,15 @@ def into_right(g: Value, x: Value) -> Any:
             return g[..., None, :] * x[:, None] if g.ndim else g * x
         return np.matmul(x[:, None], g[..., None, :])
     if g.ndim < x.ndim:  # y was a vector
-        return batch_sum(np.matmul(g[..., None, :], x)[..., 0, :])
+        return sum_leading_axes(np.matmul(g[..., None, :], x)[..., 0, :])
     return np.matmul(T(x), g)
 
 
 @op(
     np.matmul,
     acts=MatrixProduct("(m,k),(k,n)->(m,n)"),
-    d=linear(into_left, into_right),
-    run=times,
+    d=linear(pull_left_operand, pull_right_operand),
+    run=multiply_matrices,
     lower=call("gemm"),
 )
 def matmul(x: TensorLike, y: TensorLike, /) -> Any:
@@ -202,17 +204,17 @@ def contract_arrays(x: Any, y: Any, equation: str) -> Any:
         raise ShapeError(f"contract: the lengths of an axis of '{equation}' differ.")
     if summed:
         m, k, n = prod(middle), prod(x.shape[batch + rows :]), prod(tail)
-        z = times(x.reshape(*head, m, k), y.reshape(*head, k, n)).reshape(head + middle + tail)
+        z = multiply_matrices(x.reshape(*head, m, k), y.reshape(*head, k, n)).reshape(head + middle + tail)
     else:
         z = x.reshape(head + middle + (1,) * columns) * y.reshape(head + (1,) * rows + tail)
     return z.transpose(order)
 
 
 @lru_cache(4096)
-def adjoint_equations(equation: str) -> tuple[str, str]:
+def find_adjoint_equations(equation: str) -> tuple[str, str]:
     """Return the equations of the two adjoints.
 
-    >>> adjoint_equations("ij,jk->ik")
+    >>> find_adjoint_equations("ij,jk->ik")
     ('ik,jk->ij', 'ij,ik->jk')
     """
     left, out = equation.split("->")
@@ -230,12 +232,12 @@ def compose_contraction(x: Value, y: Value, equation: str) -> Any:
     return contract_arrays(x, y, equation)
 
 
-def product(x: Value, y: Value, equation: str) -> Any:
+def contract_operands(x: Value, y: Value, equation: str) -> Any:
     """Contract two operands, without the op for plain arrays."""
     return (contract_arrays if type(x) is ndarray and type(y) is ndarray else contract)(x, y, equation)
 
 
-def contract_shape(x: Shape, y: Shape, equation: str) -> Shape:
+def infer_contracted_shape(x: Shape, y: Shape, equation: str) -> Shape:
     left, out = equation.split("->")
     size: dict[str, int] = {}
     for label, n in zip(left.replace(",", ""), (*x, *y), strict=True):
@@ -245,18 +247,18 @@ def contract_shape(x: Shape, y: Shape, equation: str) -> Shape:
     return tuple(size[label] for label in out)
 
 
-def contract_examples(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_contraction(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch a contraction by one more label in front."""
     equation = params["equation"]
     new = next(c for c in LETTERS if c not in equation)
     a, b, out = equation.replace("->", ",").split(",")
-    return product(args[0], args[1], f"{new * on[0]}{a},{new * on[1]}{b}->{new}{out}")
+    return contract_operands(args[0], args[1], f"{new * on[0]}{a},{new * on[1]}{b}->{new}{out}")
 
 
 @op(
     contract_arrays,
     acts=moves(
-        contract_shape,
+        infer_contracted_shape,
         [
             (((2, 3), (3, 4)), {"equation": "ij,jk->ik"}),
             (((2, 3), (4, 2)), {"equation": "ij,ki->kj"}),
@@ -267,11 +269,11 @@ def contract_examples(op: Op, args: Sequence[Any], on: Sequence[bool], params: M
             (((), (3,)), {"equation": ",j->j"}),
             (((2, 0), (0, 3)), {"equation": "ij,jk->ik"}),
         ],
-        contract_examples,
+        batch_contraction,
     ),
     d=linear(
-        lambda g, y, equation: product(g, y, adjoint_equations(equation)[0]),
-        lambda g, x, equation: product(x, g, adjoint_equations(equation)[1]),
+        lambda g, y, equation: contract_operands(g, y, find_adjoint_equations(equation)[0]),
+        lambda g, x, equation: contract_operands(x, g, find_adjoint_equations(equation)[1]),
     ),
     lower=made_of(compose_contraction),
 )
@@ -302,17 +304,17 @@ def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[Any] = 2) -> An
         of_a, of_b = ((i,) if isinstance(i, int | np.integer) else tuple(i) for i in axes)
     except (TypeError, ValueError):
         raise ArgumentError(f"tensordot: axes must be a number or two lists of axes, got {axes!r}.") from None
-    equation = tensordot_equation(n, m, of_a, of_b)
+    equation = write_tensordot_equation(n, m, of_a, of_b)
     if [a.shape[i] for i in of_a] != [b.shape[j] for j in of_b]:
         raise ShapeError(f"tensordot: axes {of_a} of shape {a.shape} do not match axes {of_b} of shape {b.shape}.")
     return contract(a, b, equation)
 
 
 @lru_cache(4096)
-def tensordot_equation(n: int, m: int, of_a: tuple[int, ...], of_b: tuple[int, ...]) -> str:
+def write_tensordot_equation(n: int, m: int, of_a: tuple[int, ...], of_b: tuple[int, ...]) -> str:
     """Return the equation of a tensordot.
 
-    >>> tensordot_equation(2, 2, (0,), (1,))
+    >>> write_tensordot_equation(2, 2, (0,), (1,))
     'ab,ca->bc'
     """
     if len(resolve_axes(n, of_a, "tensordot: axes of a")) != len(resolve_axes(m, of_b, "tensordot: axes of b")):
@@ -403,7 +405,7 @@ def parse_equation(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ..
     text = equation.replace(" ", "")
     left, arrow, out = text.partition("->")
     terms = left.split(",")
-    widths = ellipsis_ranks(equation, terms, out, ranks)
+    widths = count_ellipsis_axes(equation, terms, out, ranks)
     most = max(widths)
     dots = "".join(c for c in LETTERS if c not in text)[:most]
     terms = [term.replace("...", dots[most - width :]) for term, width in zip(terms, widths, strict=True)]
@@ -418,7 +420,7 @@ def parse_equation(equation: str, ranks: tuple[int, ...]) -> tuple[tuple[str, ..
     return tuple(terms), out
 
 
-def ellipsis_ranks(equation: str, terms: list[str], out: str, ranks: tuple[int, ...]) -> list[int]:
+def count_ellipsis_axes(equation: str, terms: list[str], out: str, ranks: tuple[int, ...]) -> list[int]:
     """Return how many axes the ellipsis of each operand stands for; the terms are checked."""
     if len(terms) != len(ranks):
         raise ArgumentError(f"einsum: '{equation}' is for {len(terms)} operands, got {len(ranks)}.")
@@ -432,7 +434,7 @@ def ellipsis_ranks(equation: str, terms: list[str], out: str, ranks: tuple[int, 
     return widths
 
 
-def sizes(equation: str, terms: Sequence[str], shapes: Sequence[Shape]) -> dict[str, int]:
+def find_label_lengths(equation: str, terms: Sequence[str], shapes: Sequence[Shape]) -> dict[str, int]:
     """Return the length of each label; a length of 1 broadcasts."""
     size: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
@@ -497,7 +499,7 @@ def plan_einsum(equation: str, shapes: tuple[Shape, ...]) -> tuple[list[Any], li
     [(1, 2, 'jk,kl->jl'), (0, 3, 'ij,jl->il')]
     """
     terms, out = parse_equation(equation, tuple(map(len, shapes)))
-    size = sizes(equation, terms, shapes)
+    size = find_label_lengths(equation, terms, shapes)
     # broadcast axes of length 1 are dropped
     named = [[(c, n) for c, n in zip(*pair, strict=True) if n == size[c]] for pair in zip(terms, shapes, strict=True)]
     short = ["".join(c for c, _ in names) for names in named]
@@ -515,7 +517,7 @@ def plan_pairs(live: list[tuple[int, str]], out: str, size: dict[str, int]) -> t
     """Return the pairwise products of operands, given by number and labels, and the labels of the last result."""
     pairs: list[Any] = []
     count = len(live)
-    for group in route([term for _, term in live], out, size):
+    for group in order_products([term for _, term in live], out, size):
         chosen = [live[i] for i in group]
         live = [pair for pair in live if pair not in chosen]
         while len(chosen) > 1:
@@ -532,7 +534,7 @@ def plan_pairs(live: list[tuple[int, str]], out: str, size: dict[str, int]) -> t
 MAX_OPTIMAL = 5  # operands of which all orders of multiplication are tried
 
 
-def route(terms: list[str], out: str, size: dict[str, int]) -> list[Any]:
+def order_products(terms: list[str], out: str, size: dict[str, int]) -> list[Any]:
     """Return the order of pairwise products with the fewest multiplications; for many operands, approximately."""
     if len(terms) < 3:
         return [range(len(terms))]

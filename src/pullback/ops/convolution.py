@@ -25,20 +25,20 @@ from pullback.numerics.batched_windows import (
     accept_examples,
     batch_products,
     batch_products_by_channel,
-    small_convolutions,
-    small_convolutions_filter,
-    small_convolutions_input,
+    convolve_small,
+    convolve_small_filter,
+    convolve_small_input,
 )
 from pullback.numerics.windows import (
     Windows,
-    channels_last,
-    frame_adjoint,
+    has_channels_last,
     is_layered,
     iterate_windows,
     make_frame,
-    parts,
     plan_windows,
+    pull_frame,
     run_on_images,
+    split_images,
 )
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _convolve(x: Array, filter: Array, windows: Windows) -> Any:
     shape = (x.shape[0], *windows.out, depth)
     if depth <= MIN_COLUMNS and is_layered(windows, channels, x.itemsize):
         filter, windows = _pair_columns(filter, windows)
-    matrices = filter.reshape(_layer_shape(windows, channels, filter.shape[-1], x.itemsize))
+    matrices = filter.reshape(_find_layer_shape(windows, channels, filter.shape[-1], x.itemsize))
     z = np.empty(shape, x.dtype)
     columns = z.reshape(x.shape[0], *windows.out, filter.shape[-1])
     for part, rows, step in iterate_windows(x, windows):
@@ -103,7 +103,7 @@ def _pair_columns(filter: Array, windows: Windows) -> tuple[Any, Windows]:
     return wide.reshape(*pairs.size, channels, 2 * depth), pairs
 
 
-def _layer_shape(windows: Windows, channels: int, depth: int, itemsize: int) -> Ints:
+def _find_layer_shape(windows: Windows, channels: int, depth: int, itemsize: int) -> Ints:
     """Return the shape of a filter as matrices, one for each layer of the windows that ``panes`` yields."""
     layers = windows.size[0] if is_layered(windows, channels, itemsize) else 1
     return layers, prod(windows.size) // layers * channels, depth
@@ -118,26 +118,26 @@ def _convolve_input(x: Array, filter: Array, windows: Windows, shape: Ints) -> A
     e = np.zeros((shape[0], *windows.reach, channels), x.dtype)
     turned = np.ascontiguousarray(filter.swapaxes(-1, -2))
     taps = list(windows.offsets())
-    for part in parts(x.shape[0], prod(x.shape[1:-1]) * channels * x.itemsize):
+    for part in split_images(x.shape[0], prod(x.shape[1:-1]) * channels * x.itemsize):
         rows, target = x[part].reshape(-1, depth), e[part]
         for at, index in taps:
             target[index] += np.dot(rows, turned[at]).reshape(target[index].shape)
-    return frame_adjoint(e, windows, space)
+    return pull_frame(e, windows, space)
 
 
 def _convolve_filter(x: Array, y: Array, windows: Windows) -> Any:
     channels, depth = x.shape[-1], y.shape[-1]
-    totals: Any = np.zeros(_layer_shape(windows, channels, depth, x.itemsize), x.dtype)
+    totals: Any = np.zeros(_find_layer_shape(windows, channels, depth, x.itemsize), x.dtype)
     for part, rows, step in iterate_windows(x, windows):
         _add_transposed_products(rows, step, y[part].reshape(len(rows), -1, depth), totals)
     return totals.reshape(*windows.size, channels, depth)
 
 
-def _multiplies_much(x: Array, filter: Array, windows: Windows, *shape: Ints) -> bool:
+def _has_many_products(x: Array, filter: Array, windows: Windows, *shape: Ints) -> bool:
     return len(x) * prod(windows.out) * filter.size >= MIN_COMPILED
 
 
-def _sums_much(x: Array, y: Array, windows: Windows) -> bool:
+def _has_many_sums(x: Array, y: Array, windows: Windows) -> bool:
     filter = prod(windows.size) * x.shape[-1]
     return bool(y.size * filter >= MIN_COMPILED and filter * y.shape[-1] * x.itemsize < LARGE_FILTER)
 
@@ -151,7 +151,7 @@ CASES: Cases = [
 ]  # fmt: skip
 
 
-def _samples(kind: int, cases: Cases = CASES, depthwise: bool = False) -> list[Any]:
+def _list_samples(kind: int, cases: Cases = CASES, depthwise: bool = False) -> list[Any]:
     """Return samples of convolutions of all ranks; ``kind`` selects which two of image, filter and result are given."""
     made: list[Any] = []
     for x, f, how in cases:
@@ -174,12 +174,12 @@ def _convolve_dfilter(g: Value, x: Value, windows: Windows) -> Any:
     _convolve,
     acts=moves(
         lambda x, f, windows: (*x[: -len(windows.out) - 1], *windows.out, f[-1]),
-        lambda: _samples(0),
+        lambda: _list_samples(0),
         batch_products((None, None), (-1, -1)),
     ),
     d=linear(_convolve_dx, _convolve_dfilter),
     lower=over_windows("convolve"),
-    run=accept_examples(run_compiled_if(_multiplies_much, _convolve), small_convolutions),
+    run=accept_examples(run_compiled_if(_has_many_products, _convolve), convolve_small),
 )
 def convolve(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     """Return the sum over each window of ``x`` times ``filter``; what conv1d, conv2d and conv3d are made of.
@@ -195,13 +195,13 @@ def _convolve_input_dfilter(g: Value, x: Value, windows: Windows) -> Any:
 
 @op(
     _convolve_input,
-    acts=moves(lambda y, f, windows, shape: shape, lambda: _samples(1), batch_products((None, None), (-2, -1))),
+    acts=moves(lambda y, f, windows, shape: shape, lambda: _list_samples(1), batch_products((None, None), (-2, -1))),
     d=linear(
         lambda g, filter, windows: convolve(g, filter, windows),
         _convolve_input_dfilter,
     ),
     lower=over_windows("convolve_input"),
-    run=accept_examples(run_compiled_if(_multiplies_much, _convolve_input), small_convolutions_input),
+    run=accept_examples(run_compiled_if(_has_many_products, _convolve_input), convolve_small_input),
 )
 def convolve_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """Return the adjoint of ``convolve`` in the image of this ``shape``: every window receives its part of ``filter``.
@@ -215,7 +215,7 @@ def convolve_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape
     _convolve_filter,
     acts=moves(
         lambda x, y, windows: (*x[: -len(windows.size) - 2], *windows.size, x[-1], y[-1]),
-        lambda: _samples(2),
+        lambda: _list_samples(2),
         batch_products((-1, -2), (-1, -1)),
     ),
     d=linear(
@@ -223,7 +223,7 @@ def convolve_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape
         lambda g, x, windows: convolve(x, g, windows),
     ),
     lower=over_windows("convolve_filter"),
-    run=accept_examples(run_compiled_if(_sums_much, _convolve_filter), small_convolutions_filter),
+    run=accept_examples(run_compiled_if(_has_many_sums, _convolve_filter), convolve_small_filter),
 )
 def convolve_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
     """Return the adjoint of ``convolve`` in the filter, given the image and the cotangent of the result.
@@ -236,7 +236,7 @@ def convolve_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
 # ---- depthwise: each channel with a filter of its own
 
 
-def _apart(y: Array, channels: int) -> Any:
+def _group_channels(y: Array, channels: int) -> Any:
     """Return the channels of a result grouped by the channel of the image."""
     return y.reshape(*y.shape[:-1], channels, y.shape[-1] // channels)
 
@@ -245,7 +245,7 @@ def _depthwise(x: Array, filter: Array, windows: Windows) -> Any:
     frame, (channels, each) = make_frame(x, windows), filter.shape[-2:]
     z = np.zeros((x.shape[0], *windows.out, channels, each), x.dtype)
     taps = list(windows.offsets())
-    for part in parts(x.shape[0], prod(z.shape[1:]) * x.itemsize):
+    for part in split_images(x.shape[0], prod(z.shape[1:]) * x.itemsize):
         source, target = frame[part], z[part]
         for at, index in taps:
             target += source[index][..., None] * filter[at]
@@ -254,34 +254,34 @@ def _depthwise(x: Array, filter: Array, windows: Windows) -> Any:
 
 def _depthwise_input(x: Array, filter: Array, windows: Windows, shape: Ints) -> Any:
     channels, each = filter.shape[-2:]
-    y = _apart(x, channels)
+    y = _group_channels(x, channels)
     e = np.zeros((shape[0], *windows.reach, channels), x.dtype)
     taps = list(windows.offsets())
-    for part in parts(x.shape[0], prod(y.shape[1:]) * x.itemsize):
+    for part in split_images(x.shape[0], prod(y.shape[1:]) * x.itemsize):
         source, target = y[part], e[part]
         for at, index in taps:
             target[index] += source[..., 0] * filter[at][:, 0] if each == 1 else (source * filter[at]).sum(-1)
-    return frame_adjoint(e, windows, shape[1:-1])
+    return pull_frame(e, windows, shape[1:-1])
 
 
 def _depthwise_filter(x: Array, y: Array, windows: Windows) -> Any:
     frame, channels = make_frame(x, windows), x.shape[-1]
-    apart = _apart(y, channels)
+    apart = _group_channels(y, channels)
     z = np.zeros((*windows.size, channels, apart.shape[-1]), x.dtype)
     positions = tuple(range(len(windows.size) + 1))
     taps = list(windows.offsets())
-    for part in parts(x.shape[0], prod(apart.shape[1:]) * x.itemsize):
+    for part in split_images(x.shape[0], prod(apart.shape[1:]) * x.itemsize):
         source, weights = frame[part], apart[part]
         for at, index in taps:
             z[at] += (source[index][..., None] * weights).sum(positions)
     return z
 
 
-def _multiplies_much_by_channel(x: Array, filter: Array, windows: Windows, *shape: Ints) -> bool:
+def _has_many_products_by_channel(x: Array, filter: Array, windows: Windows, *shape: Ints) -> bool:
     return len(x) * prod(windows.out) * filter.size >= MIN_COMPILED_BY_CHANNEL
 
 
-def _sums_much_by_channel(x: Array, y: Array, windows: Windows) -> bool:
+def _has_many_sums_by_channel(x: Array, y: Array, windows: Windows) -> bool:
     return y.size * prod(windows.size) >= MIN_COMPILED_BY_CHANNEL
 
 
@@ -303,12 +303,12 @@ def _depthwise_dfilter(g: Value, x: Value, windows: Windows) -> Any:
     _depthwise,
     acts=moves(
         lambda x, f, windows: (x[0], *windows.out, f[-2] * f[-1]),
-        lambda: _samples(0, DEPTHWISE, True),
+        lambda: _list_samples(0, DEPTHWISE, True),
         batch_products_by_channel(1, (-1, -2), -1),
     ),
     d=linear(_depthwise_dx, _depthwise_dfilter),
     lower=over_windows("depthwise"),
-    run=run_compiled_if(_multiplies_much_by_channel, _depthwise),
+    run=run_compiled_if(_has_many_products_by_channel, _depthwise),
 )
 def depthwise(x: TensorLike, filter: TensorLike, /, windows: Windows) -> Any:
     """Return ``convolve`` of each channel with filters of its own; what depthwise_conv2d is made of.
@@ -326,7 +326,7 @@ def _depthwise_input_dfilter(g: Value, x: Value, windows: Windows) -> Any:
     _depthwise_input,
     acts=moves(
         lambda y, f, windows, shape: shape,
-        lambda: _samples(1, DEPTHWISE, True),
+        lambda: _list_samples(1, DEPTHWISE, True),
         batch_products_by_channel(1, (-1, -2), -1),
     ),
     d=linear(
@@ -334,7 +334,7 @@ def _depthwise_input_dfilter(g: Value, x: Value, windows: Windows) -> Any:
         _depthwise_input_dfilter,
     ),
     lower=over_windows("depthwise_input"),
-    run=run_compiled_if(_multiplies_much_by_channel, _depthwise_input),
+    run=run_compiled_if(_has_many_products_by_channel, _depthwise_input),
 )
 def depthwise_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """Return the adjoint of ``depthwise`` in the image.
@@ -349,7 +349,7 @@ def depthwise_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shap
     _depthwise_filter,
     acts=moves(
         lambda x, y, windows: (*windows.size, x[-1], y[-1] // x[-1]),
-        lambda: _samples(2, DEPTHWISE, True),
+        lambda: _list_samples(2, DEPTHWISE, True),
         batch_products_by_channel(None, (-1, -1), -2),
     ),
     d=linear(
@@ -357,7 +357,7 @@ def depthwise_input(x: TensorLike, filter: TensorLike, /, windows: Windows, shap
         lambda g, x, windows: depthwise(x, g, windows),
     ),
     lower=over_windows("depthwise_filter"),
-    run=run_compiled_if(_sums_much_by_channel, _depthwise_filter),
+    run=run_compiled_if(_has_many_sums_by_channel, _depthwise_filter),
 )
 def depthwise_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
     """Return the adjoint of ``depthwise`` in the filter.
@@ -370,7 +370,7 @@ def depthwise_filter(x: TensorLike, y: TensorLike, /, windows: Windows) -> Any:
 # ---- the functions that users call
 
 
-def _same_channels(name: str, x: Value, filter: Value, axes: int, axis: int) -> None:
+def _check_channels(name: str, x: Value, filter: Value, axes: int, axis: int) -> None:
     """Check that the filter has the rank and the channels of the image."""
     if filter.ndim != axes + 2:
         raise ShapeError(f"{name}: filter must have rank {axes + 2}, got shape {filter.shape}.")
@@ -386,10 +386,10 @@ def _convolve_images(
     product: Any = convolve,
 ) -> Any:  # fmt: skip
     x, filter = check_numbers(name, "x", x), check_numbers(name, "filter", filter)
-    last = channels_last(name, data_format, axes)
+    last = has_channels_last(name, data_format, axes)
 
     def convolve_batch(x: Value) -> Any:
-        _same_channels(name, x, filter, axes, -2)
+        _check_channels(name, x, filter, axes, -2)
         windows = plan_windows(name, x.shape[1:-1], filter.shape[:axes], strides, pad, dilations, rounding, last)
         return product(x, filter, windows)
 
@@ -486,7 +486,7 @@ def _convolve_transposed(
     rounding: Any = None,
 ) -> Any:  # fmt: skip
     x, filter = check_numbers(name, "x", x), check_numbers(name, "filter", filter)
-    last = channels_last(name, data_format, axes)
+    last = has_channels_last(name, data_format, axes)
     alone = x.ndim == axes + 1
     try:
         shape = tuple(int(n) for n in output_shape)
@@ -500,7 +500,7 @@ def _convolve_transposed(
     shape = shape if last else (shape[0], *shape[2:], shape[1])
 
     def spread_batch(x: Value) -> Any:
-        _same_channels(name, x, filter, axes, -1)
+        _check_channels(name, x, filter, axes, -1)
         windows = plan_windows(name, shape[1:-1], filter.shape[:axes], strides, pad, 1, rounding, last)
         due = (shape[0], *windows.out)
         if x.shape[:-1] != due or shape[-1] != filter.shape[-2]:

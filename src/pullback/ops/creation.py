@@ -42,13 +42,13 @@ def tensor(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = No
     >>> tensor([1, 2], dtype="int32")
     Tensor([1, 2], dtype=int32)
     """
-    return _make("tensor", values, shape, dtype)
+    return _make_tensor("tensor", values, shape, dtype)
 
 
 constant = tensor
 
 
-def _make(name: str, values: TensorLike, shape: Any, dtype: DType, rank: int | None = None) -> Tensor:
+def _make_tensor(name: str, values: TensorLike, shape: Any, dtype: DType, rank: int | None = None) -> Tensor:
     if isinstance(shape, str | type | np.dtype):  # the dtype, without a shape before it
         shape, dtype = None, shape
     made = as_array(values, dtype, name)
@@ -81,7 +81,7 @@ def asarray(values: TensorLike, dtype: DType = None) -> Tensor:
     """
     made = values if isinstance(values, Tensor) else join_tensors(values)
     if not isinstance(made, Tensor):
-        return _make("asarray", made, None, dtype)
+        return _make_tensor("asarray", made, None, dtype)
     return made if dtype is None or made.dtype == as_dtype(dtype, "asarray") else made.astype(dtype)
 
 
@@ -110,7 +110,7 @@ def scalar(value: TensorLike, dtype: DType = None) -> Tensor:
     >>> scalar(3.5)
     Tensor(3.5, dtype=float32)
     """
-    return _make("scalar", value, None, dtype, 0)
+    return _make_tensor("scalar", value, None, dtype, 0)
 
 
 def tensor1d(values: TensorLike, dtype: DType = None) -> Tensor:
@@ -122,7 +122,7 @@ def tensor1d(values: TensorLike, dtype: DType = None) -> Tensor:
     >>> tensor1d([1, 2, 3])
     Tensor([1., 2., 3.], dtype=float32)
     """
-    return _make("tensor1d", values, None, dtype, 1)
+    return _make_tensor("tensor1d", values, None, dtype, 1)
 
 
 def tensor2d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
@@ -135,7 +135,7 @@ def tensor2d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
     >>> tensor2d([1, 2, 3, 4], [2, 2])
     Tensor([[1., 2.], [3., 4.]], dtype=float32)
     """
-    return _make("tensor2d", values, shape, dtype, 2)
+    return _make_tensor("tensor2d", values, shape, dtype, 2)
 
 
 def tensor3d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
@@ -148,7 +148,7 @@ def tensor3d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
     >>> tensor3d([1, 2], [1, 2, 1]).shape
     (1, 2, 1)
     """
-    return _make("tensor3d", values, shape, dtype, 3)
+    return _make_tensor("tensor3d", values, shape, dtype, 3)
 
 
 def tensor4d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
@@ -161,7 +161,7 @@ def tensor4d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
     >>> tensor4d([1, 2], [1, 2, 1, 1]).shape
     (1, 2, 1, 1)
     """
-    return _make("tensor4d", values, shape, dtype, 4)
+    return _make_tensor("tensor4d", values, shape, dtype, 4)
 
 
 def tensor5d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
@@ -174,7 +174,7 @@ def tensor5d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
     >>> tensor5d([1, 2], [1, 2, 1, 1, 1]).shape
     (1, 2, 1, 1, 1)
     """
-    return _make("tensor5d", values, shape, dtype, 5)
+    return _make_tensor("tensor5d", values, shape, dtype, 5)
 
 
 def tensor6d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = None) -> Tensor:
@@ -187,13 +187,13 @@ def tensor6d(values: TensorLike, shape: ShapeLike | None = None, dtype: DType = 
     >>> tensor6d([1, 2], [1, 2, 1, 1, 1, 1]).shape
     (1, 2, 1, 1, 1, 1)
     """
-    return _make("tensor6d", values, shape, dtype, 6)
+    return _make_tensor("tensor6d", values, shape, dtype, 6)
 
 
 # ---- constants
 
 
-def _dtype(name: str, dtype: DType) -> np.dtype[Any]:
+def _choose_dtype(name: str, dtype: DType) -> np.dtype[Any]:
     return get_default_dtype() if dtype is None else as_dtype(dtype, name)
 
 
@@ -206,7 +206,7 @@ def zeros(shape: ShapeLike, dtype: DType = None) -> Tensor:
     >>> zeros([2])
     Tensor([0., 0.], dtype=float32)
     """
-    return _constant(np.zeros(as_shape("zeros", shape), _dtype("zeros", dtype)))
+    return _constant(np.zeros(as_shape("zeros", shape), _choose_dtype("zeros", dtype)))
 
 
 def ones(shape: ShapeLike, dtype: DType = None) -> Tensor:
@@ -218,7 +218,7 @@ def ones(shape: ShapeLike, dtype: DType = None) -> Tensor:
     >>> ones([2], "int32")
     Tensor([1, 1], dtype=int32)
     """
-    return _constant(np.ones(as_shape("ones", shape), _dtype("ones", dtype)))
+    return _constant(np.ones(as_shape("ones", shape), _choose_dtype("ones", dtype)))
 
 
 def fill(shape: ShapeLike, value: TensorLike, dtype: DType = None) -> Any:
@@ -240,7 +240,7 @@ def fill(shape: ShapeLike, value: TensorLike, dtype: DType = None) -> Any:
     return _constant(np.full(wanted, one))
 
 
-def _everywhere(x: Tensor, value: float, dtype: DType, name: str) -> Any:
+def _make_filling_kernel(x: Tensor, value: float, dtype: DType, name: str) -> Any:
     """Return the kernel that fills the shape of ``x`` with a number."""
     one = np.full((), value, x.dtype if dtype is None else as_dtype(dtype, name))
     return np.broadcast_to(one, x.shape)
@@ -251,7 +251,7 @@ def _everywhere(x: Tensor, value: float, dtype: DType, name: str) -> Any:
     acts=keeps_shape({}),
     d=linear(lambda g: np.zeros_like(g)),
     run=lambda x, dtype=None: np.zeros_like(x, None if dtype is None else as_dtype(dtype, "zeros_like")),
-    lower=made_of(lambda x, dtype: _everywhere(x, 0, dtype, "zeros_like")),
+    lower=made_of(lambda x, dtype: _make_filling_kernel(x, 0, dtype, "zeros_like")),
 )
 def zeros_like(x: TensorLike, /, dtype: DType = None) -> Any:
     """Return zeros in the shape of ``x``.
@@ -269,7 +269,7 @@ def zeros_like(x: TensorLike, /, dtype: DType = None) -> Any:
     acts=keeps_shape({}),
     d=rule(lambda g: np.zeros_like(g), jvp=lambda dx: np.zeros_like(dx)),
     run=lambda x, dtype=None: np.ones_like(x, None if dtype is None else as_dtype(dtype, "ones_like")),
-    lower=made_of(lambda x, dtype: _everywhere(x, 1, dtype, "ones_like")),
+    lower=made_of(lambda x, dtype: _make_filling_kernel(x, 1, dtype, "ones_like")),
 )
 def ones_like(x: TensorLike, /, dtype: DType = None) -> Any:
     """Return ones in the shape of ``x``.
@@ -289,7 +289,7 @@ def ones_like(x: TensorLike, /, dtype: DType = None) -> Any:
     run=lambda x, fill_value, dtype=None: np.full_like(
         x, fill_value, None if dtype is None else as_dtype(dtype, "full_like")
     ),
-    lower=made_of(lambda x, fill_value, dtype: _everywhere(x, fill_value, dtype, "full_like")),
+    lower=made_of(lambda x, fill_value, dtype: _make_filling_kernel(x, fill_value, dtype, "full_like")),
 )
 def full_like(x: TensorLike, /, fill_value: Number, dtype: DType = None) -> Any:
     """Return one value everywhere, in the shape of ``x``.
@@ -323,7 +323,7 @@ def range(
     """
     start, stop = (0, start) if stop is None else (start, stop)
     a, b, by = (
-        _number("range", name, n)
+        _check_number("range", name, n)
         for name, n in (("start", start), ("stop", stop), ("step", 1 if step is None else step))
     )
     if not by:
@@ -331,10 +331,10 @@ def range(
     if by == 1 and b < a:
         by = -1
     made = a + by * np.arange(max(0, math.ceil((b - a) / by)), dtype=np.float64)
-    return _constant(made.astype(_dtype("range", dtype)))
+    return _constant(made.astype(_choose_dtype("range", dtype)))
 
 
-def _number(name: str, argument: str, value: Any) -> Any:
+def _check_number(name: str, argument: str, value: Any) -> Any:
     number = concrete(value)
     if not isinstance(number, int | float | np.number):
         raise ArgumentError(f"{name}: {argument} must be a number, got {type(value).__name__}.")
@@ -356,8 +356,8 @@ def linspace(start: TensorLike, stop: TensorLike, num: float | Array = 50, dtype
     """
     if isinstance(num, bool) or not isinstance(num, int | float | np.number) or num < 0 or num != int(num):
         raise ArgumentError(f"linspace: num must be 0 or more, got {num!r}.")
-    a, b = _number("linspace", "start", start), _number("linspace", "stop", stop)
-    return _constant(np.linspace(a, b, int(num)).astype(_dtype("linspace", dtype)))
+    a, b = _check_number("linspace", "start", start), _check_number("linspace", "stop", stop)
+    return _constant(np.linspace(a, b, int(num)).astype(_choose_dtype("linspace", dtype)))
 
 
 def eye(
@@ -374,5 +374,5 @@ def eye(
     Tensor([[1., 0.], [0., 1.]], dtype=float32)
     """
     rows, columns = as_shape("eye", [num_rows, num_rows if num_columns is None else num_columns])
-    made = np.eye(rows, columns, dtype=_dtype("eye", dtype))
+    made = np.eye(rows, columns, dtype=_choose_dtype("eye", dtype))
     return _constant(np.tile(made, (*as_shape("eye", batch_shape), 1, 1)) if batch_shape is not None else made)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-def diagonal_examples(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def batch_diagonal(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     """Batch by one more label in front; ``shape`` gets one more length."""
     new = next(c for c in LETTERS if c not in params["equation"])
     more = {"shape": (args[0].shape[0], *params["shape"])} if "shape" in params else {}
@@ -51,7 +51,7 @@ def diagonal_part_vjp(g: Value, x_shape: Shape, equation: str) -> Any:
     acts=moves(
         lambda s, equation: tuple(dict(zip(equation, s, strict=False))[c] for c in equation.split("->")[1]),
         [(((3, 3),), {"equation": "ii->i"}), (((2, 3, 2),), {"equation": "iji->ij"})],
-        diagonal_examples,
+        batch_diagonal,
     ),
     d=linear(diagonal_part_vjp),
     lower=view(put=put_diagonal),
@@ -69,7 +69,7 @@ def diagonal_part(x: TensorLike, /, equation: str) -> Any:
     acts=moves(
         lambda s, equation, shape: shape,
         [(((3,),), {"equation": "ii->i", "shape": (3, 3)}), (((2, 3),), {"equation": "iji->ij", "shape": (2, 3, 2)})],
-        diagonal_examples,
+        batch_diagonal,
     ),
     d=linear(lambda g, equation: diagonal_part(g, equation)),
 )

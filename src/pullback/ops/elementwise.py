@@ -17,7 +17,7 @@ from pullback.core.op import alias, method, observable, op
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import ARRAYS, Tensor
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import nonzero, real_product, select, zero_cotangent
+from pullback.numerics.adjoints import make_zero_cotangent, multiply_real, replace_zeros, select
 
 if TYPE_CHECKING:
     from pullback.typing import Array, ArrayOrNumber, Operand, TensorLike, Value
@@ -87,17 +87,17 @@ def div(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-def _quotient(x: Operand, y: Operand) -> Any:
+def _divide_or_zero(x: Operand, y: Operand) -> Any:
     """Return ``x / y``, and 0 where ``y`` is 0, without warnings."""
     empty = y == 0
     return select(empty, 0, x / select(empty, 1, y))
 
 
 @op(
-    _quotient,
+    _divide_or_zero,
     acts=elementwise2,
     domain=(0.5, 2.0),
-    d=partials(lambda g, y: _quotient(g, y), lambda g, z, y: -_quotient(g * z, y)),
+    d=partials(lambda g, y: _divide_or_zero(g, y), lambda g, z, y: -_divide_or_zero(g * z, y)),
     lower=scalar(lambda s, x, y: s.select(s.equal(y, 0), 0, x / y)),
 )
 def div_no_nan(x: TensorLike, y: TensorLike, /) -> Any:
@@ -165,7 +165,7 @@ def mod(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-def _floor_quotient(x: Any, y: Any) -> Any:
+def _divide_rounding_down(x: Any, y: Any) -> Any:
     """Return the quotient rounded down, as NumPy does, but of infinities as the Array API and TensorFlow.js do."""
     z = np.floor_divide(x, y)
     if z.dtype.kind != "f" or (np.isfinite(x).all() and np.isfinite(y).all()):
@@ -177,8 +177,8 @@ def _floor_quotient(x: Any, y: Any) -> Any:
     np.floor_divide,
     acts=elementwise2,
     domain=(0.5, 2.0),
-    d=partials(lambda g: zero_cotangent(g), lambda g: zero_cotangent(g)),
-    run=_floor_quotient,
+    d=partials(lambda g: make_zero_cotangent(g), lambda g: make_zero_cotangent(g)),
+    run=_divide_rounding_down,
 )
 def floor_div(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the quotient rounded down; its derivative is 0 between the jumps.
@@ -243,7 +243,9 @@ def neg(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.absolute, acts=elementwise1, d=rule(lambda g, x: g * np.sign(x), jvp=lambda dx, x: real_product(np.sign(x), dx)))
+@op(
+    np.absolute, acts=elementwise1, d=rule(lambda g, x: g * np.sign(x), jvp=lambda dx, x: multiply_real(np.sign(x), dx))
+)
 def abs(x: TensorLike, /) -> Any:
     """Return the absolute value (the modulus of complex numbers); its derivative at 0 is 0.
 
@@ -254,9 +256,9 @@ def abs(x: TensorLike, /) -> Any:
     """
 
 
-def _direction_tangent(t: Array, z: Value, x: Value) -> Any:
+def _push_direction(t: Array, z: Value, x: Value) -> Any:
     """Return the tangent of the direction ``z = x / abs(x)`` for the tangent ``t`` of ``x``."""
-    return (t - z * real_product(z, t)) * (x != 0) / nonzero(np.absolute(x))
+    return (t - z * multiply_real(z, t)) * (x != 0) / replace_zeros(np.absolute(x))
 
 
 def _sign(x: Array) -> Any:
@@ -267,8 +269,8 @@ def _sign(x: Array) -> Any:
     _sign,
     acts=elementwise1,
     d=rule(
-        lambda g, x: _direction_tangent(g, np.conjugate(np.sign(x)), x) if x.dtype.kind == "c" else zero_cotangent(g),
-        jvp=lambda dx, x: _direction_tangent(dx, np.sign(x), x) if x.dtype.kind == "c" else zero_cotangent(dx),
+        lambda g, x: _push_direction(g, np.conjugate(np.sign(x)), x) if x.dtype.kind == "c" else make_zero_cotangent(g),
+        jvp=lambda dx, x: _push_direction(dx, np.sign(x), x) if x.dtype.kind == "c" else make_zero_cotangent(dx),
     ),
     lower=scalar(lambda s, x: s.select(s.greater(x, 0), 1, s.select(s.less(x, 0), -1, 0))),
 )
@@ -376,20 +378,20 @@ def _is_whole(y: Any) -> bool:
     return bool(real and abs(y) < 2**24 and y == int(y))
 
 
-def _base_slope(x: Any, y: Any) -> Any:
+def _differentiate_by_base(x: Any, y: Any) -> Any:
     """Return ``y * x ** (y - 1)``, and 0 for the exponent 0."""
     if getattr(y, "shape", ()) or isinstance(y, Tensor):
         flat = (y == 0) & (x == 0) if y.dtype.kind in "fc" else y == 0  # an integer has no reciprocal
         return x ** np.where(flat, 0, y - 1) * y
     if y == 0:
-        return zero_cotangent(x) if isinstance(x, Tensor | ndarray) else 0.0
+        return make_zero_cotangent(x) if isinstance(x, Tensor | ndarray) else 0.0
     if y == 2:
         return x * y
     raised = pow if isinstance(x, Tensor) else _power
     return raised(x, (y if np.iscomplexobj(y) else float(y)) - 1) * y
 
 
-def _exponent_slope(z: Value, x: Value) -> Any:
+def _differentiate_by_exponent(z: Value, x: Value) -> Any:
     """Return ``z * log(x)``, and 0 for a base that is not positive."""
     if z.dtype.kind == "c":
         return np.where(x == 0, 0, z) * np.log(np.where(x == 0, 1, x) + 0j)
@@ -401,7 +403,7 @@ def _exponent_slope(z: Value, x: Value) -> Any:
     np.power,
     acts=elementwise2,
     domain=(0.5, 2.0),
-    d=partials(_base_slope, _exponent_slope),
+    d=partials(_differentiate_by_base, _differentiate_by_exponent),
     run=_power,
     shortcuts={2: np.square, 3: _cube, 0.5: np.sqrt, -1: _reciprocal},
 )
@@ -508,7 +510,7 @@ def _round(x: Array, decimals: int = 0) -> Any:
 @op(
     np.round,
     acts=keeps_shape({}, {"decimals": 1}),
-    d=partials(lambda g: zero_cotangent(g)),
+    d=partials(lambda g: make_zero_cotangent(g)),
     run=_round,
     lower=scalar(
         lambda s, x, decimals: (
@@ -529,7 +531,7 @@ def round(x: TensorLike, /, decimals: int = 0) -> Any:
     """
 
 
-@op(np.ceil, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)))
+@op(np.ceil, acts=elementwise1, d=partials(lambda g: make_zero_cotangent(g)))
 def ceil(x: TensorLike, /) -> Any:
     """Return the smallest integer that is not less than ``x``; its derivative is 0.
 
@@ -540,7 +542,7 @@ def ceil(x: TensorLike, /) -> Any:
     """
 
 
-@op(np.floor, acts=elementwise1, d=partials(lambda g: zero_cotangent(g)))
+@op(np.floor, acts=elementwise1, d=partials(lambda g: make_zero_cotangent(g)))
 def floor(x: TensorLike, /) -> Any:
     """Return the largest integer that is not greater than ``x``; its derivative is 0.
 

@@ -78,11 +78,11 @@ def _fuse(name: str, arguments: tuple[Any, ...], bias: Any, activation: Any, wei
     """Return a convolution with a bias and an activation, whose vectors have a number for each channel."""
     z, name = getattr(Tensor, name)(*arguments), f"fused.{name}"
     if arguments[4] == "NCHW":  # data_format
-        bias, weights = _before_space(name, "bias", bias), _before_space(name, "prelu_activation_weights", weights)
+        bias, weights = _align_channels(name, "bias", bias), _align_channels(name, "prelu_activation_weights", weights)
     return _add_bias_and_activate(name, z, bias, activation, weights, alpha)
 
 
-def _before_space(name: str, argument: str, values: Any) -> Any:
+def _align_channels(name: str, argument: str, values: Any) -> Any:
     """Return values, one for each channel, shaped to broadcast along the channels."""
     if values is None:
         return None

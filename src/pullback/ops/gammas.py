@@ -12,7 +12,7 @@ from pullback.core.calculus import partials
 from pullback.core.convert import check_real
 from pullback.core.op import op
 from pullback.numerics.batching import broadcast_examples
-from pullback.numerics.gammas import cdf_derivative, density_derivative
+from pullback.numerics.gammas import differentiate_cdf, differentiate_density
 
 if TYPE_CHECKING:
     from pullback.typing import Array, TensorLike, Value
@@ -50,7 +50,7 @@ def _density_dat(g: Value, alpha: Value, at: Value, n: int) -> Any:
 
 
 @op(
-    _keep_dtype(density_derivative),
+    _keep_dtype(differentiate_density),
     acts=_Orders(),
     d=partials(_density_dalpha, _density_dat),
     domain=(0.5, 3.0),
@@ -68,7 +68,7 @@ def _share_dalpha(g: Value, z: Value, alpha: Value, at: Value, n: int) -> Any:
 
 
 @op(
-    _keep_dtype(cdf_derivative),
+    _keep_dtype(differentiate_cdf),
     acts=_Orders(),
     d=partials(
         _share_dalpha,
@@ -94,15 +94,15 @@ def _follow_quantile(alpha: Array, draw: Array, origin: Array) -> Any:
     steps = 1 + int(16 * far)
     h, a, z = (alpha - origin) / steps, np.asarray(origin, np.float64), np.asarray(draw, np.float64)
     for _ in range(steps):
-        k1 = -cdf_derivative(a, z, 1)
-        k2 = -cdf_derivative(a + h / 2, z + h / 2 * k1, 1)
-        k3 = -cdf_derivative(a + h / 2, z + h / 2 * k2, 1)
-        k4 = -cdf_derivative(a + h, z + h * k3, 1)
+        k1 = -differentiate_cdf(a, z, 1)
+        k2 = -differentiate_cdf(a + h / 2, z + h / 2 * k1, 1)
+        k3 = -differentiate_cdf(a + h / 2, z + h / 2 * k2, 1)
+        k4 = -differentiate_cdf(a + h, z + h * k3, 1)
         a, z = a + h, z + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
     return z.astype(draw.dtype)
 
 
-def _draws() -> list[Sample]:
+def _list_draw_samples() -> list[Sample]:
     alphas = [np.array(1.5), np.array([0.5, 1.0, 4.0]), np.array([[0.1], [20.0]]), np.zeros((0, 2))]
     draws = [np.array(0.7), np.array([0.3, 2.0, 3.0]), np.array([[0.2], [24.0]]), np.zeros((0, 2))]
     return [((alpha, draw, alpha), {}) for alpha, draw in zip(alphas, draws, strict=True)]
@@ -112,7 +112,7 @@ def _draws() -> list[Sample]:
     _follow_quantile,
     acts=moves(
         lambda alpha, draw, origin: draw,
-        _draws(),
+        _list_draw_samples(),
         lambda op, args, on, params: op.call(broadcast_examples(args, on), params),
     ),
     d=partials(lambda g, z, alpha: -(g * gamma_share_slope(alpha, z, 1)), None, None),

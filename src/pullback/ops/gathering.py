@@ -28,7 +28,7 @@ from pullback.numerics.positions import (
     scatter_nd_each,
     update_each,
 )
-from pullback.numerics.rows import add_rows, last_positions
+from pullback.numerics.rows import add_rows, mark_last_positions
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Axis, DType, Lengths, ShapeLike, TensorLike, Value
@@ -44,7 +44,7 @@ MIN_COMPARED = 1 << 11  # elements from which machine code is worth compiling fo
 MIN_COMPILED_ROW = 4  # contiguous elements from which it is faster
 
 
-def _integers(name: str, indices: Value) -> Any:
+def _check_integers(name: str, indices: Value) -> Any:
     """Return indices, checked to be integers."""
     if indices.dtype.kind in "iu":
         return indices
@@ -55,7 +55,7 @@ def _integers(name: str, indices: Value) -> Any:
     )
 
 
-def _within(name: str, indices: Array, length: int, where: str) -> Any:
+def _check_range(name: str, indices: Array, length: int, where: str) -> Any:
     """Return indices, checked to be within an axis."""
     if indices.size and (indices.max() >= length or indices.min() < -length):
         wrong = next(int(i) for i in np.ravel(indices) if not -length <= i < length)
@@ -66,7 +66,9 @@ def _within(name: str, indices: Array, length: int, where: str) -> Any:
 # ---- along one axis
 
 
-def _axes(name: str, x: Shape, indices: Shape, axis: int | None, batch_dims: int | None) -> tuple[int, int]:
+def _resolve_gather_axes(
+    name: str, x: Shape, indices: Shape, axis: int | None, batch_dims: int | None
+) -> tuple[int, int]:
     """Return the axis and the number of batch axes as non-negative integers."""
     if x and axis == 0 and not batch_dims:
         return 0, 0
@@ -83,12 +85,12 @@ def _axes(name: str, x: Shape, indices: Shape, axis: int | None, batch_dims: int
     return at, batch
 
 
-def _gather_shape(s: Shape, i: Shape, axis: int, batch_dims: int) -> Shape:
-    at, batch = _axes("gather", s, i, axis, batch_dims)
+def _infer_gather_shape(s: Shape, i: Shape, axis: int, batch_dims: int) -> Shape:
+    at, batch = _resolve_gather_axes("gather", s, i, axis, batch_dims)
     return s[:at] + i[batch:] + s[at + 1 :]
 
 
-def _row_numbers(indices: Value, batch: int, length: int) -> Any:
+def _number_rows(indices: Value, batch: int, length: int) -> Any:
     """Return indices into the flattened batches."""
     if not batch:
         return indices
@@ -101,18 +103,18 @@ def _row_numbers(indices: Value, batch: int, length: int) -> Any:
 
 
 def _gather(x: Array, indices: Array, axis: int | None = 0, batch_dims: int | None = 0) -> Any:
-    at, batch = _axes("gather", x.shape, indices.shape, axis, batch_dims)
+    at, batch = _resolve_gather_axes("gather", x.shape, indices.shape, axis, batch_dims)
     n = x.shape[at]
-    indices = _integers("gather", indices)
+    indices = _check_integers("gather", indices)
     if not batch:
         try:
             return x.take(indices, at)
         except IndexError:
-            return _within("gather", indices, n, f"axis {at}")  # raises the error
-    _within("gather", indices, n, f"axis {at}")
+            return _check_range("gather", indices, n, f"axis {at}")  # raises the error
+    _check_range("gather", indices, n, f"axis {at}")
     front = x if at == batch else np.moveaxis(x, at, batch)  # batch, n, between, after
     # batch, picked, between, after
-    rows = front.reshape(-1, *front.shape[batch + 1 :])[_row_numbers(indices, batch, n)]
+    rows = front.reshape(-1, *front.shape[batch + 1 :])[_number_rows(indices, batch, n)]
     return _move_picked(rows, batch, indices.ndim - batch, at)
 
 
@@ -125,7 +127,7 @@ def _move_picked_back(g: Any, batch: int, picked: int, at: int) -> Any:
     return np.moveaxis(g, range(at, at + picked), range(batch, batch + picked)) if at > batch and picked else g
 
 
-def _scatter_cotangent(g: Value, x_shape: Shape, indices: Value, axis: int, batch_dims: int) -> Any:
+def _pull_gather(g: Value, x_shape: Shape, indices: Value, axis: int, batch_dims: int) -> Any:
     plain = type(g) is np.ndarray and type(indices) is np.ndarray
     return (_scatter_add_quickly if plain else scatter_add)(g, indices, x_shape, axis, batch_dims)
 
@@ -133,7 +135,7 @@ def _scatter_cotangent(g: Value, x_shape: Shape, indices: Value, axis: int, batc
 @op(
     _gather,
     acts=moves(
-        _gather_shape,
+        _infer_gather_shape,
         [
             (((5,), np.array([4, 0, 0, 2])), {}), (((3, 2), np.array([2, 1, -1])), {}), (((3,), np.array(1)), {}),
             (((3, 5), np.array([[1, 0]])), {"axis": 1}), (((2, 3, 2), np.array([2, 2])), {"axis": -2}),
@@ -143,7 +145,7 @@ def _scatter_cotangent(g: Value, x_shape: Shape, indices: Value, axis: int, batc
         ],
         gather_each,
     ),
-    d=linear(_scatter_cotangent, None, rows=rows_of_gather),
+    d=linear(_pull_gather, None, rows=rows_of_gather),
     lower=call("take"),
 )  # fmt: skip
 def gather(x: TensorLike, indices: TensorLike, /, axis: Axis = 0, batch_dims: int = 0) -> Any:
@@ -161,22 +163,22 @@ def gather(x: TensorLike, indices: TensorLike, /, axis: Axis = 0, batch_dims: in
 
 def _scatter_add(g: Value, indices: Value, shape: Shape, axis: int | None = 0, batch_dims: int | None = 0) -> Any:
     shape = tuple(shape)
-    at, batch = _axes("scatter_add", shape, indices.shape, axis, batch_dims)
+    at, batch = _resolve_gather_axes("scatter_add", shape, indices.shape, axis, batch_dims)
     n = shape[at]
     rest = shape[batch:at] + shape[at + 1 :]
     e = np.zeros((*shape[:batch], n, *rest), g.dtype)
     if g.size:
-        rows = _row_numbers(indices, batch, n).reshape(-1)
+        rows = _number_rows(indices, batch, n).reshape(-1)
         picked = _move_picked_back(g, batch, indices.ndim - batch, at).reshape(-1, *rest)
         add_rows(e.reshape(-1, *rest), rows, picked, True)
     return e if at == batch else np.moveaxis(e, batch, at)
 
 
-def _adds_many(g: Array, indices: Array, *params: object) -> bool:
+def _is_worth_compiling_add(g: Array, indices: Array, *params: object) -> bool:
     return type(indices) is np.ndarray and g.size >= max(MIN_COMPILED, MIN_COMPILED_ROW * indices.size)
 
 
-_scatter_add_quickly = run_compiled_if(_adds_many, _scatter_add)
+_scatter_add_quickly = run_compiled_if(_is_worth_compiling_add, _scatter_add)
 
 
 @op(
@@ -208,18 +210,18 @@ LATER["scatter_add"] = scatter_add  # converts row-sparse gradients to dense ten
 # ---- by coordinates
 
 
-def _coordinates(name: str, indices: Array, shape: Shape) -> Any:
+def _flatten_coordinates(name: str, indices: Array, shape: Shape) -> Any:
     """Return the flat index of each vector of coordinates in the leading axes of ``shape``."""
-    depth = _depth(name, indices.shape, shape)
-    indices = _integers(name, indices).astype(np.intp)
+    depth = _count_coordinates(name, indices.shape, shape)
+    indices = _check_integers(name, indices).astype(np.intp)
     rows: Any = np.zeros(indices.shape[:-1], np.intp)
     for k, n in enumerate(shape[:depth]):
-        at = _within(name, indices[..., k], n, f"axis {k}")
+        at = _check_range(name, indices[..., k], n, f"axis {k}")
         rows = rows * n + np.where(at < 0, at + n, at)
     return rows
 
 
-def _depth(name: str, indices: Shape, shape: Shape) -> int:
+def _count_coordinates(name: str, indices: Shape, shape: Shape) -> int:
     if not indices or indices[-1] > len(shape):
         raise ShapeError(
             f"{name}: the last axis of indices holds coordinates in shape {shape}, so its length must be at most "
@@ -233,7 +235,7 @@ def _as_rows(x: Array, depth: int) -> Any:
 
 
 def _gather_nd(x: Array, indices: Array) -> Any:
-    rows = _coordinates("gather_nd", indices, x.shape)
+    rows = _flatten_coordinates("gather_nd", indices, x.shape)
     return _as_rows(x, indices.shape[-1])[rows]
 
 
@@ -244,7 +246,7 @@ def _gather_nd_vjp(g: Value, x_shape: Shape, indices: Value) -> Any:
 @op(
     _gather_nd,
     acts=moves(
-        lambda s, i: i[:-1] + s[_depth("gather_nd", i, s) :],
+        lambda s, i: i[:-1] + s[_count_coordinates("gather_nd", i, s) :],
         [
             (((2, 3), np.array([[0, 1], [1, 2], [0, 1]])), {}), (((3, 5), np.array([[2], [0], [2]])), {}),
             (((2, 3), np.array([1, 2])), {}), (((2, 3), np.empty((2, 0), int)), {}),
@@ -263,9 +265,9 @@ def gather_nd(x: TensorLike, indices: TensorLike, /) -> Any:
     """
 
 
-def _update_shape(name: str, i: Shape, u: Shape, given: Sequence[int]) -> Shape:
+def _check_update_shape(name: str, i: Shape, u: Shape, given: Sequence[int]) -> Shape:
     shape: Shape = tuple(given)
-    due = i[:-1] + shape[_depth(name, i, shape) :]
+    due = i[:-1] + shape[_count_coordinates(name, i, shape) :]
     if u != due:
         raise ShapeError(
             f"{name}: updates have shape {u}; for indices of shape {i} and shape {shape} they must have {due}."
@@ -274,8 +276,8 @@ def _update_shape(name: str, i: Shape, u: Shape, given: Sequence[int]) -> Shape:
 
 
 def _scatter_nd(indices: Array, updates: Array, shape: Sequence[int]) -> Any:
-    shape = _update_shape("scatter_nd", indices.shape, updates.shape, shape)
-    rows, depth = _coordinates("scatter_nd", indices, shape), indices.shape[-1]
+    shape = _check_update_shape("scatter_nd", indices.shape, updates.shape, shape)
+    rows, depth = _flatten_coordinates("scatter_nd", indices, shape), indices.shape[-1]
     e = np.zeros(shape, updates.dtype)
     if updates.size:
         flat = e.reshape(prod(shape[:depth]), *shape[depth:])
@@ -286,7 +288,7 @@ def _scatter_nd(indices: Array, updates: Array, shape: Sequence[int]) -> Any:
 @op(
     _scatter_nd,
     acts=moves(
-        lambda i, u, shape: _update_shape("scatter_nd", i, u, shape),
+        lambda i, u, shape: _check_update_shape("scatter_nd", i, u, shape),
         [
             ((np.array([[3], [1], [3]]), (3,)), {"shape": [4]}),
             ((np.array([[0, 1], [1, 2]]), (2,)), {"shape": (2, 3)}),
@@ -312,21 +314,21 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, /, shape: ShapeLike) ->
 
 def _scatter_update(tensor: Array, indices: Array, updates: Array) -> Any:
     name = "tensor_scatter_update"
-    _update_shape(name, indices.shape, updates.shape, tensor.shape)
+    _check_update_shape(name, indices.shape, updates.shape, tensor.shape)
     if tensor.dtype.kind != "c":
         check_real(name, updates, "updates, as the tensor has them")
     z = np.array(tensor, order="C")  # its rows are written to
-    _as_rows(z, indices.shape[-1])[_coordinates(name, indices, tensor.shape)] = updates
+    _as_rows(z, indices.shape[-1])[_flatten_coordinates(name, indices, tensor.shape)] = updates
     return z
 
 
-def _last(indices: Array, shape: Shape) -> Any:
-    rows = _coordinates("tensor_scatter_update", indices, shape)
-    return last_positions(rows, prod(shape[: indices.shape[-1]]))
+def _find_last_updates(indices: Array, shape: Shape) -> Any:
+    rows = _flatten_coordinates("tensor_scatter_update", indices, shape)
+    return mark_last_positions(rows, prod(shape[: indices.shape[-1]]))
 
 
 @op(
-    _last,
+    _find_last_updates,
     acts=moves(
         lambda i, shape: i[:-1],
         [((np.array([[3], [1], [3]]),), {"shape": (4,)}), ((np.array([0, 1]),), {"shape": (2, 3)})],
@@ -344,13 +346,13 @@ def last_updates(indices: TensorLike, /, shape: Shape) -> Any:
     """
 
 
-def _updates_cotangent(g: Value, indices: Value, tensor_shape: Shape) -> Any:
+def _pull_updates(g: Value, indices: Value, tensor_shape: Shape) -> Any:
     """Return the cotangent of the updates, which is 0 for updates that are overwritten by later ones."""
     last = last_updates(indices, tensor_shape).astype(g.dtype)
     return gather_nd(g, indices) * np.reshape(last, last.shape + (1,) * (len(tensor_shape) - indices.shape[-1]))
 
 
-def _tensor_cotangent(g: Value, indices: Value, updates_shape: Shape) -> Any:
+def _pull_tensor(g: Value, indices: Value, updates_shape: Shape) -> Any:
     return tensor_scatter_update(g, indices, np.zeros(updates_shape, g.dtype)[()])
 
 
@@ -361,7 +363,7 @@ def _scatter_update_jvp(dtensor: Value, indices: Value, dupdates: Value) -> Any:
 @op(
     _scatter_update,
     acts=moves(
-        lambda t, i, u: _update_shape("tensor_scatter_update", i, u, t),
+        lambda t, i, u: _check_update_shape("tensor_scatter_update", i, u, t),
         [
             (((4,), np.array([[3], [1], [3]]), (3,)), {}), (((2, 3), np.array([[0, 1], [1, 2]]), (2,)), {}),
             (((3, 2), np.array([[2]]), (1, 2)), {}), (((3,), np.empty((0, 1), int), (0,)), {}),
@@ -369,9 +371,9 @@ def _scatter_update_jvp(dtensor: Value, indices: Value, dupdates: Value) -> Any:
         update_each,
     ),
     d=rule(
-        _tensor_cotangent,
+        _pull_tensor,
         None,
-        _updates_cotangent,
+        _pull_updates,
         jvp=_scatter_update_jvp,
     ),
 )  # fmt: skip
@@ -474,12 +476,12 @@ def _one_hot(
         dtype = np.int32 if float(on).is_integer() and float(off).is_integer() else get_default_dtype()
     if indices.dtype.kind == "f" and np.all(indices == np.floor(indices)):  # a list of Python numbers
         indices = indices.astype(np.int64)
-    kind, indices = as_dtype(dtype, "one_hot").type, _integers("one_hot", indices)
-    places = np.arange(_positive(depth), dtype=np.result_type(indices.dtype, np.int32))
+    kind, indices = as_dtype(dtype, "one_hot").type, _check_integers("one_hot", indices)
+    places = np.arange(_check_depth(depth), dtype=np.result_type(indices.dtype, np.int32))
     return np.where(np.expand_dims(indices, -1) == places, kind(on), kind(off))
 
 
-def _positive(depth: Any) -> int:
+def _check_depth(depth: Any) -> int:
     if not isinstance(depth, int | float | np.number) or not float(depth).is_integer() or depth < 1:
         raise ArgumentError(f"one_hot: depth must be at least 1, got {depth!r}.")
     return int(depth)
@@ -488,7 +490,7 @@ def _positive(depth: Any) -> int:
 @op(
     _one_hot,
     acts=moves(
-        lambda s, depth, on_value, off_value, dtype: (*s, _positive(depth)),
+        lambda s, depth, on_value, off_value, dtype: (*s, _check_depth(depth)),
         [
             ((np.array([0, 2, 1]),), {"depth": 3}), ((np.array(1),), {"depth": 2, "dtype": "float32"}),
             ((np.array([[0, 9]]),), {"depth": 4, "on_value": 5, "off_value": -1}),
@@ -531,7 +533,7 @@ class TopK(NamedTuple):
     indices: Any
 
 
-def _top_indices(x: Array, k: int = 1, sorted: bool = True) -> Any:
+def _find_largest(x: Array, k: int = 1, sorted: bool = True) -> Any:
     n = x.shape[-1] if x.ndim else 0
     if not x.ndim or not hasattr(k, "__index__") or not 0 <= k <= n:
         raise ShapeError(f"topk: k must be at most the length of the last axis of x, got k={k} for shape {x.shape}.")
@@ -570,14 +572,14 @@ def _select_largest(rows: Array, k: int) -> Any:
 
 
 @op(
-    _top_indices,
+    _find_largest,
     acts=moves(
         lambda s, k, sorted: (*s[:-1], k),
         [(((5,),), {"k": 2}), (((2, 4),), {}), (((0, 3),), {"k": 3})],
         batch_leading_axes,
     ),
     d=no_derivative(),
-    run=run_compiled_if(_is_worth_compiling, _top_indices),
+    run=run_compiled_if(_is_worth_compiling, _find_largest),
     lower=rows("largest", np.int32, lambda shapes, k, sorted: _is_compiled(shapes[0][-1], k)),
 )
 def topk_indices(x: TensorLike, /, k: int = 1, sorted: bool = True) -> Any:

@@ -32,35 +32,35 @@ SLOPE_END = 40.0  # beyond, the normal density is 0
 ROOT_OF_HALF, DENSITY = math.sqrt(0.5), 1 / math.sqrt(2 * math.pi)
 
 
-def _coefficients(dtype: DType, *numbers: float) -> list[Any]:
+def _make_coefficients(dtype: DType, *numbers: float) -> list[Any]:
     return [np.array(c, dtype) for c in numbers]  # quicker than Python's numbers
 
 
 # Rational approximations of the Cephes library: of erf(x) / x in x*x up to 1, of erfc(x) * exp(x*x) beyond.
 NEAR = (
-    _coefficients("f8", 9.60497373987051638749e0, 9.00260197203842689217e1, 2.23200534594684319226e3,
+    _make_coefficients("f8", 9.60497373987051638749e0, 9.00260197203842689217e1, 2.23200534594684319226e3,
                   7.00332514112805075473e3, 5.55923013010394962768e4),
-    _coefficients("f8", 1.0, 3.35617141647503099647e1, 5.21357949780152679795e2, 4.59432382970980127987e3,
+    _make_coefficients("f8", 1.0, 3.35617141647503099647e1, 5.21357949780152679795e2, 4.59432382970980127987e3,
                   2.26290000613890934246e4, 4.92673942608635921086e4),
 )  # fmt: skip
 FAR = (
-    _coefficients("f8", 2.46196981473530512524e-10, 5.64189564831068821977e-1, 7.46321056442269912687e0,
+    _make_coefficients("f8", 2.46196981473530512524e-10, 5.64189564831068821977e-1, 7.46321056442269912687e0,
                   4.86371970985681366614e1, 1.96520832956077098242e2, 5.26445194995477358631e2,
                   9.34528527171957607540e2, 1.02755188689515710272e3, 5.57535335369399327526e2),
-    _coefficients("f8", 1.0, 1.32281951154744992508e1, 8.67072140885989742329e1, 3.54937778887819891062e2,
+    _make_coefficients("f8", 1.0, 1.32281951154744992508e1, 8.67072140885989742329e1, 3.54937778887819891062e2,
                   9.75708501743205489753e2, 1.82390916687909736289e3, 2.24633760818710981792e3,
                   1.65666309194161350182e3, 5.57535340817727675546e2),
 )  # fmt: skip
 # The same for single precision, of erf(x) / x in x*x up to 16: good to 4 units in the last place.
 SINGLE = (
-    _coefficients("f4", -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
+    _make_coefficients("f4", -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
                   -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02),
-    _coefficients("f4", -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
+    _make_coefficients("f4", -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
                   -1.42647390514189e-02),
 )  # fmt: skip
 
 
-def _polynomial(coefficients: list[Any], x: Array) -> Any:
+def _evaluate_polynomial(coefficients: list[Any], x: Array) -> Any:
     v = x * coefficients[0]
     for c in coefficients[1:-1]:
         v += c
@@ -69,35 +69,35 @@ def _polynomial(coefficients: list[Any], x: Array) -> Any:
     return v
 
 
-def _odd(ratio: tuple[Any, ...], x: Array) -> Any:
+def _evaluate_odd(ratio: tuple[Any, ...], x: Array) -> Any:
     square = x * x
-    v = _polynomial(ratio[0], square)
+    v = _evaluate_polynomial(ratio[0], square)
     v *= x
-    v /= _polynomial(ratio[1], square)
+    v /= _evaluate_polynomial(ratio[1], square)
     return v
 
 
-def _within(x: Array, low: float, high: float) -> Any:
+def _clip(x: Array, low: float, high: float) -> Any:
     return np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high))
 
 
 def _erf_single(x: Array) -> Any:
-    return _within(_odd(SINGLE, _within(x, -4, 4)), -1, 1)
+    return _clip(_evaluate_odd(SINGLE, _clip(x, -4, 4)), -1, 1)
 
 
 def _erf_double(x: Array) -> Any:
     size = np.absolute(x)
     near = size < 1
     if near.all():
-        return _odd(NEAR, x)
-    size = _within(size, 1, 6)  # from 6 on it is 1 to the last digit
+        return _evaluate_odd(NEAR, x)
+    size = _clip(size, 1, 6)  # from 6 on it is 1 to the last digit
     v = np.exp(-size * size)
-    v *= _polynomial(FAR[0], size)
-    v /= _polynomial(FAR[1], size)
+    v *= _evaluate_polynomial(FAR[0], size)
+    v /= _evaluate_polynomial(FAR[1], size)
     np.subtract(1.0, v, v)
     np.copysign(v, x, v)
     if near.any():
-        np.copyto(v, _odd(NEAR, _within(x, -1, 1)), where=near)
+        np.copyto(v, _evaluate_odd(NEAR, _clip(x, -1, 1)), where=near)
     return v
 
 

@@ -23,7 +23,7 @@ from pullback.errors import ArgumentError, IndexRangeError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.batching import broadcast_examples, count_examples
 from pullback.numerics.positions import are_separated, find_lines, index_each, is_advanced, pick_lines
-from pullback.numerics.rows import add_rows, last_positions
+from pullback.numerics.rows import add_rows, mark_last_positions
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -53,7 +53,7 @@ def _is_mask(i: Index) -> bool:
     return type(i) is ndarray and i.dtype.kind == "b"
 
 
-def _names_once(index: Index) -> bool:
+def _is_surely_unique(index: Index) -> bool:
     """Return whether the index surely names no element twice."""
     if _is_basic(index) or _is_mask(index):
         return True
@@ -69,16 +69,16 @@ def normalize_index(index: Index) -> Any:
     Only positions that differ between the examples of ``vmap`` stay tensors.  Arrays are copied, because the caller may
     change them before the gradient is computed.
     """
-    return tuple([_part(i) for i in index]) if type(index) is tuple else _part(index)
+    return tuple([_normalize_part(i) for i in index]) if type(index) is tuple else _normalize_part(index)
 
 
-def _part(i: Any) -> Any:
+def _normalize_part(i: Any) -> Any:
     if type(i) is bool:
         return np.asarray(i)  # a mask without axes, and no integer
     if isinstance(i, BASIC):
         return i
     if isinstance(i, list):
-        parts = [_part(j) for j in i]
+        parts = [_normalize_part(j) for j in i]
         i = np.stack(parts) if any(isinstance(j, Tensor) for j in parts) else np.array(parts) if i else EMPTY
     elif type(i) is ndarray:
         i = i.copy()
@@ -91,7 +91,7 @@ def _part(i: Any) -> Any:
     return i if isinstance(i, Tensor) else int(i) if getattr(i, "ndim", None) == 0 and i.dtype.kind in "iu" else i
 
 
-def _shape(s: tuple[int, ...], index: Index) -> tuple[int, ...]:
+def _infer_shape(s: tuple[int, ...], index: Index) -> tuple[int, ...]:
     shape: tuple[int, ...] = np.broadcast_to(np.True_, s)[index].shape
     return shape
 
@@ -103,7 +103,7 @@ def _pick(x: Array, index: Index) -> Any:
 
 def _scatter(g: Array, shape: Shape, index: Index) -> Any:
     e = np.zeros(shape, g.dtype)
-    if _names_once(index):
+    if _is_surely_unique(index):
         e[index] = g
     else:
         _add_advanced(e, g, index, True)
@@ -130,7 +130,7 @@ def _add_advanced(acc: Any, g: Any, index: Any, fresh: bool) -> None:
         np.add.at(acc, index, g)
 
 
-def _scatter_cotangent(g: Value, x_shape: tuple[int, ...], index: Index) -> Any:
+def _pull_getitem(g: Value, x_shape: tuple[int, ...], index: Index) -> Any:
     if type(g) is ndarray and _is_basic(index):  # the usual case, with fewer calls
         e = np.zeros(x_shape, g.dtype)
         e[index] = g
@@ -147,7 +147,7 @@ def _put(base: Value, value: Value, index: Index) -> Any:
 @op(
     _getitem,
     acts=moves(
-        _shape,
+        _infer_shape,
         [
             (((3, 4),), {"index": (slice(1, None), 2)}), (((4,),), {"index": np.array([0, 0, 3])}),
             (((),), {"index": ()}), (((0, 3),), {"index": slice(2)}),
@@ -158,7 +158,7 @@ def _put(base: Value, value: Value, index: Index) -> Any:
         ],
         lambda op, args, on, params: op.call(args, {"index": index_each(params["index"], len(args[0]))}),
     ),
-    d=linear(_scatter_cotangent, into=_add_at, rows=rows_of_index),
+    d=linear(_pull_getitem, into=_add_at, rows=rows_of_index),
     run=_pick,
     lower=view(put=_put, is_view=_is_basic),
 )  # fmt: skip
@@ -186,7 +186,7 @@ def _getitem_method(x: Tensor, index: Index) -> Any:
     index = normalize_index(given)
     if _is_batched(index):
         found = find_selection(index, x.ndim)
-        return _view_each(x, index, given) if found is None else select(_cut(x, found[0]), *found[1:])
+        return _view_each(x, index, given) if found is None else select(_slice_unless_whole(x, found[0]), *found[1:])
     z = getitem(x, index)
     if not z.shape:
         return note_view(z, x, REGISTRY["getitem"], {"index": index})  # x[0, ...] is a view without axes
@@ -210,7 +210,7 @@ def _is_batched(index: Index) -> bool:
     return isinstance(index, Tensor)
 
 
-def _positions(index: TensorLike) -> tuple[Any, ...]:
+def _replace_masks(index: TensorLike) -> tuple[Any, ...]:
     """Return the parts of an index with integer arrays in place of masks."""
     made: list[Any] = []
     for i in index if type(index) is tuple else (index,):
@@ -221,7 +221,7 @@ def _positions(index: TensorLike) -> tuple[Any, ...]:
     return tuple(made)
 
 
-def _cut(x: Tensor, index: tuple[Any, ...]) -> Any:
+def _slice_unless_whole(x: Tensor, index: tuple[Any, ...]) -> Any:
     """Return ``x[index]``; ``x`` itself if the index keeps all of it."""
     return x if all(i == ALL for i in index) else getitem(x, index)
 
@@ -249,7 +249,7 @@ def _is_number(i: Tensor) -> bool:
 
 def _pick_each(x: Any, index: Any) -> Any:
     """Index batched examples: slices first, then arrays by ops that take indices as inputs."""
-    parts = _positions(index)
+    parts = _replace_masks(index)
     whole = _expand_ellipsis(parts, x)
     places = [k for k, i in enumerate(whole) if is_advanced(i)]
     cut = tuple(ALL if is_advanced(i) else i for i in whole)
@@ -336,13 +336,13 @@ def _set(x: Array, y: Array, index: Index) -> Any:
         z[index] = y
     except ValueError:
         raise ShapeError(
-            f"x[...] = value: x[...] has shape {_shape(x.shape, index)}, to which a value of shape {y.shape} "
+            f"x[...] = value: x[...] has shape {_infer_shape(x.shape, index)}, to which a value of shape {y.shape} "
             "does not broadcast."
         ) from None
     return z
 
 
-def _reset(g: Value, index: Index) -> Any:
+def _pull_old_values(g: Value, index: Index) -> Any:
     """Return the cotangent of the old values: 0 at ``index``."""
     if type(g) is ndarray:
         e = g.copy()
@@ -351,12 +351,12 @@ def _reset(g: Value, index: Index) -> Any:
     return set_item(g, np.zeros((), g.dtype)[()], index)
 
 
-def _value_cotangent(g: Value, x_shape: tuple[int, ...], y_shape: tuple[int, ...], index: Index) -> Any:
+def _pull_assigned_values(g: Value, x_shape: tuple[int, ...], y_shape: tuple[int, ...], index: Index) -> Any:
     """Return the cotangent of the new values, which is 0 for values that are overwritten by later ones."""
     part = getitem(g, index)
-    if not _names_once(index):
+    if not _is_surely_unique(index):
         size = int(np.prod(x_shape))
-        part = part * last_positions(np.arange(size).reshape(x_shape)[index], size).astype(g.dtype)
+        part = part * mark_last_positions(np.arange(size).reshape(x_shape)[index], size).astype(g.dtype)
     extra = len(y_shape) - len(part.shape)
     return np.reshape(part, (1,) * extra + part.shape) if extra > 0 else part
 
@@ -364,7 +364,7 @@ def _value_cotangent(g: Value, x_shape: tuple[int, ...], y_shape: tuple[int, ...
 def _set_all(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """Batch an assignment, with the axes of the values aligned to those of the indexed place."""
     (x, y), index = args, params["index"]
-    n, due = count_examples(args, on), len(_shape(x.shape[on[0] :], index))
+    n, due = count_examples(args, on), len(_infer_shape(x.shape[on[0] :], index))
     x = broadcast_examples([x, y], [on[0], on[1]])[0]
     if on[1]:
         own = y.shape[1:]
@@ -388,7 +388,7 @@ def _set_jvp(dx: Value, dy: Value, index: Index) -> Any:
         ],
         _set_all,
     ),
-    d=rule(_reset, _value_cotangent, jvp=_set_jvp),
+    d=rule(_pull_old_values, _pull_assigned_values, jvp=_set_jvp),
     lower=call("set"),
 )  # fmt: skip
 def set_item(x: TensorLike, y: TensorLike, /, index: Index) -> Any:
@@ -408,7 +408,7 @@ def _setitem_method(x: Tensor, index: Index, value: TensorLike) -> None:
     _check_kind(x, value)
     found = find_selection(index, x.ndim) if _is_batched(index) else None
     if found is not None:
-        write_selection(_cut(x, found[0]), value, *found[1:])
+        write_selection(_slice_unless_whole(x, found[0]), value, *found[1:])
         return
     put = _set_each if _is_batched(index) else set_item
     if isinstance(value, Tensor) and _is_whole(index) and x.level and value.level:  # no NaN from what is overwritten

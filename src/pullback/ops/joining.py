@@ -33,7 +33,7 @@ ALL = cut(None)
 # ---- joining
 
 
-def _concat_shape(*shapes: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
+def _infer_concat_shape(*shapes: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
     if not shapes:
         raise ArgumentError("concat: expected at least one tensor, got an empty list.")
     if axis is None:
@@ -63,7 +63,7 @@ def _split_cotangent(g: Any, shapes: list[tuple[int, ...]], axis: Any) -> list[A
     return parts
 
 
-def _side_by_side(shapes: Sequence[Any], axis: int | None) -> list[Any]:
+def _list_slices(shapes: Sequence[Any], axis: int | None) -> list[Any]:
     """Return the slice of each tensor in the joined one."""
     if axis is None:
         return [np.empty(0, int) for _ in shapes]
@@ -85,7 +85,7 @@ def _join_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any])
 @op(
     np.concatenate,
     acts=moves(
-        _concat_shape,
+        _infer_concat_shape,
         [
             (((2,), (3,)), {}), (((2, 2), (1, 2)), {"axis": 0}), (((2, 1), (2, 3), (2, 2)), {"axis": -1}),
             (((2,), (0,)), {}), (((3,),), {}), (((2, 2), ()), {"axis": None}),
@@ -94,7 +94,7 @@ def _join_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any])
     ),
     d=linear(each=lambda g, tensors_shapes, axis: _split_cotangent(g, tensors_shapes, axis)),
     run=lambda tensors, axis=0: np.concatenate(tensors, axis),
-    lower=pieces(lambda shapes, axis: _side_by_side(shapes, axis)),
+    lower=pieces(lambda shapes, axis: _list_slices(shapes, axis)),
 )  # fmt: skip
 def concat(tensors: Sequence[TensorLike] | Value, /, axis: Axis = 0) -> Any:
     """Return the tensors concatenated along an existing axis.
@@ -110,7 +110,7 @@ def concat(tensors: Sequence[TensorLike] | Value, /, axis: Axis = 0) -> Any:
 concatenate = alias("concatenate", concat)
 
 
-def _concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike] | Value, axis: int) -> Any:
+def _make_concat_of_rank(name: str, rank: int, tensors: Sequence[TensorLike] | Value, axis: int) -> Any:
     if not isinstance(tensors, list | tuple):
         raise ArgumentError(f"{name}: tensors must be a list of tensors, got {type(tensors).__name__}.")
     return concat([check_rank(name, t, rank, f"tensors[{i}]") for i, t in enumerate(tensors)], axis)
@@ -124,7 +124,7 @@ def concat1d(tensors: Sequence[TensorLike] | Value) -> Any:
     >>> concat1d([np.array([1.0]), np.array([2.0])])
     array([1., 2.])
     """
-    return _concat_of_rank("concat1d", 1, tensors, 0)
+    return _make_concat_of_rank("concat1d", 1, tensors, 0)
 
 
 def concat2d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
@@ -136,7 +136,7 @@ def concat2d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
     >>> concat2d([np.ones((1, 2)), np.ones((1, 3))], 1).shape
     (1, 5)
     """
-    return _concat_of_rank("concat2d", 2, tensors, axis)
+    return _make_concat_of_rank("concat2d", 2, tensors, axis)
 
 
 def concat3d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
@@ -148,7 +148,7 @@ def concat3d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
     >>> concat3d([np.ones((1, 1, 2)), np.ones((1, 1, 3))], 2).shape
     (1, 1, 5)
     """
-    return _concat_of_rank("concat3d", 3, tensors, axis)
+    return _make_concat_of_rank("concat3d", 3, tensors, axis)
 
 
 def concat4d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
@@ -160,7 +160,7 @@ def concat4d(tensors: Sequence[TensorLike] | Value, axis: int = 0) -> Any:
     >>> concat4d([np.ones((1, 1, 1, 2)), np.ones((1, 1, 1, 3))], 3).shape
     (1, 1, 1, 5)
     """
-    return _concat_of_rank("concat4d", 4, tensors, axis)
+    return _make_concat_of_rank("concat4d", 4, tensors, axis)
 
 
 def _method_concat(x: Tensor, others: TensorLike, axis: int = 0) -> Any:
@@ -172,7 +172,7 @@ alias("concat", _method_concat)
 alias("concatenate", _method_concat)
 
 
-def _stack_shape(*shapes: tuple[int, ...], axis: int) -> tuple[int, ...]:
+def _infer_stack_shape(*shapes: tuple[int, ...], axis: int) -> tuple[int, ...]:
     if not shapes:
         raise ArgumentError("stack: expected at least one tensor, got an empty list.")
     for i, s in enumerate(shapes):
@@ -184,7 +184,7 @@ def _stack_shape(*shapes: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return (*shapes[0][:at], len(shapes), *shapes[0][at:])
 
 
-def _layers(g: Any, axis: int) -> list[Any]:
+def _split_layers(g: Any, axis: int) -> list[Any]:
     lead = (ALL,) * (axis % g.ndim)
     return [g[(*lead, i)] for i in range(g.shape[axis])]
 
@@ -203,14 +203,14 @@ def _stack_each(op: Any, args: Sequence[Any], on: Any, params: Mapping[str, Any]
 @op(
     np.stack,
     acts=moves(
-        _stack_shape,
+        _infer_stack_shape,
         [
             (((3,), (3,)), {}), (((3,), (3,)), {"axis": 1}), (((2, 2), (2, 2), (2, 2)), {"axis": -1}), (((), ()), {}),
             (((0, 2), (0, 2)), {"axis": 1}),
         ],
         _stack_each,
     ),
-    d=linear(each=lambda g, axis: _layers(g, axis)),
+    d=linear(each=lambda g, axis: _split_layers(g, axis)),
     run=lambda tensors, axis=0: np.stack(tensors, axis),
     lower=pieces(_list_layers),
 )  # fmt: skip
@@ -265,13 +265,13 @@ def split(x: TensorLike, num_or_size_splits: Lengths, axis: Axis = 0) -> list[An
     x = convert_operand(x, "split")
     at = resolve_axis(x.ndim, 0 if axis is None else axis, "split")
     lead, begin, parts = (ALL,) * at, 0, []
-    for n in _sizes(x.shape, num_or_size_splits, at):
+    for n in _resolve_sizes(x.shape, num_or_size_splits, at):
         parts.append(x[(*lead, cut(begin, begin + n))])
         begin += n
     return parts
 
 
-def _sizes(shape: tuple[int, ...], wanted: object, axis: int) -> list[int]:
+def _resolve_sizes(shape: tuple[int, ...], wanted: object, axis: int) -> list[int]:
     n = shape[axis]
     if not isinstance(wanted, list | tuple | ndarray):
         (pieces,) = _as_integers("split", "num_or_size_splits", wanted)

@@ -19,9 +19,9 @@ from pullback.core.suggestions import did_you_mean
 from pullback.core.tensor import RAW, Tensor, all_values, may_hold, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.names.answers import install_answers
-from pullback.numerics.adjoints import find_repeated, nonzero, select
+from pullback.numerics.adjoints import find_repeated, replace_zeros, select
 from pullback.numerics.axis_arguments import resolve_axes
-from pullback.numerics.small_arrays import quick_max, quick_sum
+from pullback.numerics.small_arrays import max_quickly, sum_quickly
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Axis, TensorLike, Value
@@ -51,7 +51,7 @@ class Reduction(IntEnum):
     SUM_BY_NONZERO_WEIGHTS = 3
 
 
-def _reduction(name: str, reduction: Any) -> Reduction:
+def _check_reduction(name: str, reduction: Any) -> Reduction:
     if reduction is None:
         return Reduction.SUM_BY_NONZERO_WEIGHTS
     try:
@@ -90,7 +90,7 @@ def _check_pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any
 
 
 def _reduce_weighted(name: str, losses: Any, weights: Any, reduction: Any) -> Any:
-    way = _reduction(name, reduction)
+    way = _check_reduction(name, reduction)
     if weights is None:
         if way == Reduction.NONE:
             return losses
@@ -117,7 +117,7 @@ def _reduce_weighted(name: str, losses: Any, weights: Any, reduction: Any) -> An
         counts: Any = np.count_nonzero(strip(weights))
         return z / (np.maximum(counts * repeats, 1) if isinstance(counts, Tensor) else max(int(counts) * repeats, 1))
     mass = np.sum(weights) * repeats
-    return select(mass == 0, 0, z / nonzero(mass))
+    return select(mass == 0, 0, z / replace_zeros(mass))
 
 
 def compute_weighted_loss(
@@ -234,7 +234,7 @@ def _pull_huber(g: Value, x: Value, delta: float) -> Any:
 _pull_huber_quickly = run_compiled_if(lambda g, x, delta: x.size >= MIN_COMPILED, _pull_huber)
 
 
-def _toward(g: Value, x: Value, delta: float) -> Any:
+def _choose_pull_huber(g: Value, x: Value, delta: float) -> Any:
     g, x = unwrap_scratch(g), unwrap_scratch(x)
     if type(g) is type(x) is np.ndarray:
         return _pull_huber_quickly(find_repeated(g), x, delta)
@@ -244,7 +244,7 @@ def _toward(g: Value, x: Value, delta: float) -> Any:
 @op(
     _huber,
     acts=keeps_shape({}, {"delta": 0.5}, {"delta": 5.0}),
-    d=partials(_toward),
+    d=partials(_choose_pull_huber),
     run=run_compiled_if(lambda x, delta: x.size >= MIN_COMPILED, _huber),
     lower=scalar(
         lambda s, x, delta: s.select(s.less(s.absolute(x), delta), x * x * 0.5, (s.absolute(x) - delta * 0.5) * delta)
@@ -382,8 +382,8 @@ def _log_softmax(x: Value) -> Any:
     if not x.size:
         return x
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
-    x = x - quick_max(x, -1, True)
-    return x - np.log(quick_sum(quick_exp(x), -1, True))
+    x = x - max_quickly(x, -1, True)
+    return x - np.log(sum_quickly(quick_exp(x), -1, True))
 
 
 def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike) -> Any:
@@ -440,7 +440,7 @@ def softmax_cross_entropy(
 # ---- integer labels
 
 
-def _places(labels: TensorLike, shape: Shape) -> Any:
+def _flatten_labels(labels: TensorLike, shape: Shape) -> Any:
     """Return the flat positions of the labelled logits; the labels are checked."""
     name = "sparse_softmax_cross_entropy"
     if isinstance(labels, list | tuple):  # of Python's integers, which would be floats
@@ -473,7 +473,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
     array([0.69314718])
     """
     y = check_numbers("sparse_softmax_cross_entropy", "logits", logits)
-    places = _places(labels, y.shape)
+    places = _flatten_labels(labels, y.shape)
     log_p = _log_softmax(y).reshape(-1)
     return -(pick(log_p, places) if isinstance(places, Tensor) else log_p[places])
 

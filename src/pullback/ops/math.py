@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["confusion_matrix"]
 
 
-def _classes(num_classes: Any) -> int:
+def _check_classes(num_classes: Any) -> int:
     if isinstance(num_classes, bool) or not hasattr(num_classes, "__index__") or num_classes < 1:
         raise ArgumentError(
             f"confusion_matrix: num_classes must be an integer >= 1, got {num_classes!r}; "
@@ -27,7 +27,7 @@ def _classes(num_classes: Any) -> int:
     return int(num_classes)
 
 
-def _labels(argument: str, labels: Array, n: int) -> Any:
+def _check_labels(argument: str, labels: Array, n: int) -> Any:
     if labels.dtype.kind not in "iu" and np.any(labels != np.floor(labels)):
         raise ArgumentError(f"confusion_matrix: {argument} must be whole numbers, got {labels.dtype}.")
     made = labels.astype(np.intp)
@@ -39,25 +39,27 @@ def _labels(argument: str, labels: Array, n: int) -> Any:
     return made
 
 
-def _confusion(labels: Array, predictions: Array, num_classes: int | None) -> Any:
-    n = _square(labels.shape, predictions.shape, num_classes)[0]
-    at = _labels("labels", labels, n) * n + _labels("predictions", predictions, n)
+def _count_confusions(labels: Array, predictions: Array, num_classes: int | None) -> Any:
+    n = _infer_square_shape(labels.shape, predictions.shape, num_classes)[0]
+    at = _check_labels("labels", labels, n) * n + _check_labels("predictions", predictions, n)
     return np.bincount(at, minlength=n * n).astype(np.int32).reshape(n, n)
 
 
-def _square(labels: tuple[int, ...], predictions: tuple[int, ...], num_classes: int | None) -> tuple[int, int]:
+def _infer_square_shape(
+    labels: tuple[int, ...], predictions: tuple[int, ...], num_classes: int | None
+) -> tuple[int, int]:
     if len(labels) != 1 or labels != predictions:
         raise ShapeError(
             f"confusion_matrix: labels and predictions must be vectors of one length, got shapes {labels} and "
             f"{predictions}."
         )
-    return _classes(num_classes), _classes(num_classes)
+    return _check_classes(num_classes), _check_classes(num_classes)
 
 
 @op(
-    _confusion,
+    _count_confusions,
     acts=moves(
-        _square,
+        _infer_square_shape,
         [
             ((np.array([0, 1, 2, 1]), np.array([0, 2, 2, 1])), {"num_classes": 3}),
             ((np.empty(0, int), np.empty(0, int)), {"num_classes": 2}),

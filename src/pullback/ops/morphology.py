@@ -12,7 +12,7 @@ from pullback.core.composition import check_numbers
 from pullback.core.op import method, op
 from pullback.errors import ShapeError
 from pullback.numerics.batching import batch_by_folding
-from pullback.numerics.windows import Windows, channels_last, frame_adjoint, make_frame, plan_windows, window_view
+from pullback.numerics.windows import Windows, has_channels_last, make_frame, plan_windows, pull_frame, view_windows
 
 if TYPE_CHECKING:
     from pullback.typing import Lengths, Padding, TensorLike, Value
@@ -29,7 +29,7 @@ SAMPLES = [
 ]  # fmt: skip
 
 
-def _all(x: Ints, w: Windows) -> Ints:
+def _infer_windows_shape(x: Ints, w: Windows) -> Ints:
     return (x[0], *w.out, *w.size, x[-1])
 
 
@@ -42,9 +42,9 @@ def _cut_windows_jvp(dx: Value, windows: Windows) -> Any:
 
 
 @op(
-    lambda x, windows, fill: window_view(make_frame(x, windows, fill), windows).copy(),
+    lambda x, windows, fill: view_windows(make_frame(x, windows, fill), windows).copy(),
     acts=moves(
-        lambda x, windows, fill: _all(x, windows),
+        lambda x, windows, fill: _infer_windows_shape(x, windows),
         [((x,), {"windows": w, "fill": -1.0}) for x, w in SAMPLES],
         batch_by_folding,
     ),
@@ -64,14 +64,14 @@ def _add_windows(x: Any, windows: Windows, shape: Ints) -> Any:
     positions = (slice(None),) * (len(windows.size) + 1)
     for at, index in windows.offsets():
         e[index] += x[(*positions, *at)]
-    return frame_adjoint(e, windows, shape[1:-1])
+    return pull_frame(e, windows, shape[1:-1])
 
 
 @op(
     _add_windows,
     acts=moves(
         lambda x, windows, shape: shape,
-        [((_all(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES],
+        [((_infer_windows_shape(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES],
         batch_by_folding,
     ),
     d=linear(lambda g, windows: cut_windows(g, windows)),
@@ -107,7 +107,7 @@ def dilation2d(
     """
     name = "dilation2d"
     filter, image = check_numbers(name, "filter", filter), check_numbers(name, "x", x)
-    last = channels_last(name, data_format, 2)
+    last = has_channels_last(name, data_format, 2)
     alone = image.ndim == 3
     if alone:
         image = np.reshape(image, (1, *image.shape))

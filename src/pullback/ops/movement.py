@@ -17,7 +17,7 @@ from pullback.core.op import alias, check_rank, convert_operand, method, op
 from pullback.core.tensor import NUMPY, Tensor
 from pullback.core.writes import is_contiguous
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.adjoints import axes
+from pullback.numerics.adjoints import as_axes
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.batching import batch_along_axis, batch_axis_parameters, batch_broadcast, batch_shape_parameter
 
@@ -31,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _back(g: Value, shape: tuple[int, ...]) -> Any:
+def _restore_shape(g: Value, shape: tuple[int, ...]) -> Any:
     """Return the cotangent in the shape of the input; scalars stay scalars."""
     if type(g) is ndarray and shape:
         return g.reshape(shape)
@@ -70,7 +70,7 @@ def _resolve_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
         ],
         batch_shape_parameter,
     ),
-    d=linear(lambda g, x_shape: _back(g, x_shape)),
+    d=linear(lambda g, x_shape: _restore_shape(g, x_shape)),
     run=lambda x, shape: _unwrap_scalar(x.reshape(shape)),
     lower=view(by_layout=True),
 )  # fmt: skip
@@ -89,15 +89,15 @@ def reshape(x: TensorLike, /, shape: ShapeLike) -> Any:
 @op(
     np.expand_dims,
     acts=moves(
-        lambda s, axis: np.expand_dims(np.empty(s, bool), _at(axis)).shape,
+        lambda s, axis: np.expand_dims(np.empty(s, bool), _choose_axis(axis)).shape,
         [
             (((3,),), {"axis": 0}), (((2, 3),), {"axis": -1}), (((2, 3),), {"axis": (0, 2)}), (((),), {"axis": 0}),
             (((0, 2),), {"axis": 1}),
         ],
         batch_shape_parameter,
     ),
-    d=linear(lambda g, x_shape: _back(g, x_shape)),
-    run=lambda x, axis=0: np.expand_dims(x, _at(axis)),
+    d=linear(lambda g, x_shape: _restore_shape(g, x_shape)),
+    run=lambda x, axis=0: np.expand_dims(x, _choose_axis(axis)),
     lower=view(),
 )  # fmt: skip
 def expand_dims(x: TensorLike, /, axis: Axis = 0) -> Any:
@@ -111,22 +111,22 @@ def expand_dims(x: TensorLike, /, axis: Axis = 0) -> Any:
     """
 
 
-def _at(axis: Axis) -> Any:
-    return 0 if axis is None else axes(axis)
+def _choose_axis(axis: Axis) -> Any:
+    return 0 if axis is None else as_axes(axis)
 
 
 @op(
     np.squeeze,
     acts=moves(
-        lambda s, axis: np.empty(s, bool).squeeze(axes(axis)).shape,
+        lambda s, axis: np.empty(s, bool).squeeze(as_axes(axis)).shape,
         [
             (((1, 3, 1),), {}), (((1, 3, 1),), {"axis": 0}), (((1, 3, 1),), {"axis": [0, -1]}), (((1, 1),), {}),
             (((),), {}), (((1, 0),), {"axis": 0}),
         ],
         batch_shape_parameter,
     ),
-    d=linear(lambda g, x_shape: _back(g, x_shape)),
-    run=lambda x, axis=None: _unwrap_scalar(x.squeeze(axes(axis))),
+    d=linear(lambda g, x_shape: _restore_shape(g, x_shape)),
+    run=lambda x, axis=None: _unwrap_scalar(x.squeeze(as_axes(axis))),
     lower=view(),
 )  # fmt: skip
 def squeeze(x: TensorLike, /, axis: Axis = None) -> Any:
@@ -281,7 +281,7 @@ alias("reshape", _method_reshape)
 # ---- axes in another order
 
 
-def _order(n: int, perm: Sequence[int] | None) -> tuple[int, ...]:
+def _resolve_order(n: int, perm: Sequence[int] | None) -> tuple[int, ...]:
     if perm is None:
         return tuple(range(n))[::-1]
     if (
@@ -294,7 +294,7 @@ def _order(n: int, perm: Sequence[int] | None) -> tuple[int, ...]:
 
 
 @lru_cache(1000)
-def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
+def _invert_order(perm: tuple[int, ...]) -> tuple[int, ...]:
     n = len(perm)
     where = {a % n: i for i, a in enumerate(perm)}
     return tuple(where[i] for i in range(n))
@@ -303,15 +303,17 @@ def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
 @op(
     np.transpose,
     acts=moves(
-        lambda s, perm: [s[a] for a in _order(len(s), perm)],
+        lambda s, perm: [s[a] for a in _resolve_order(len(s), perm)],
         [
             (((2, 3, 4),), {"perm": (2, 0, 1)}), (((2, 3),), {}), (((2, 3, 4),), {"perm": [-1, 0, -2]}), (((),), {}),
             (((0, 3),), {}),
         ],
-        lambda op, args, on, p: np.transpose(args[0], (0, *(a + 1 for a in _order(args[0].ndim - 1, p["perm"])))),
+        lambda op, args, on, params: np.transpose(
+            args[0], (0, *(a + 1 for a in _resolve_order(args[0].ndim - 1, params["perm"])))
+        ),
     ),
-    d=linear(lambda g, perm: np.transpose(g) if perm is None else np.transpose(g, _inverse(tuple(perm)))),
-    run=lambda x, perm=None: x.transpose() if perm is None else x.transpose(axes(perm)),
+    d=linear(lambda g, perm: np.transpose(g) if perm is None else np.transpose(g, _invert_order(tuple(perm)))),
+    run=lambda x, perm=None: x.transpose() if perm is None else x.transpose(as_axes(perm)),
     lower=view(),
 )  # fmt: skip
 def transpose(x: TensorLike, /, perm: Sequence[int] | Array | None = None) -> Any:
@@ -388,15 +390,15 @@ def moveaxis(x: TensorLike, /, source: Lengths, destination: Lengths) -> Any:
 @op(
     np.flip,
     acts=moves(
-        lambda s, axis: np.flip(np.empty(s, bool), axes(axis)).shape,
+        lambda s, axis: np.flip(np.empty(s, bool), as_axes(axis)).shape,
         [
             (((4,),), {}), (((2, 3),), {}), (((2, 3),), {"axis": -1}), (((2, 3, 2),), {"axis": [0, 2]}), (((),), {}),
             (((0, 3),), {"axis": 0}),
         ],
         batch_along_axis,
     ),
-    d=linear(lambda g, axis: np.flip(g, axes(axis))),
-    run=lambda x, axis=None: np.flip(x, axes(axis)),
+    d=linear(lambda g, axis: np.flip(g, as_axes(axis))),
+    run=lambda x, axis=None: np.flip(x, as_axes(axis)),
     lower=view(),
 )  # fmt: skip
 def reverse(x: TensorLike, /, axis: Axis = None) -> Any:
@@ -471,10 +473,10 @@ def _sum_to_shape(g: Value, shape: tuple[int, ...]) -> Any:
     """Return the adjoint of a broadcast: sums over the repeated axes."""
     extra = g.ndim - len(shape)
     spread = (*range(extra), *(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1))
-    return _back(np.sum(g, axis=spread), shape) if spread else g
+    return _restore_shape(np.sum(g, axis=spread), shape) if spread else g
 
 
-def _spread_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
+def _infer_broadcast_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
     wanted = tuple(int(n) for n in (shape if hasattr(shape, "__len__") else [shape]))
     try:
         fits = np.broadcast_shapes(s, wanted) == wanted
@@ -488,7 +490,7 @@ def _spread_shape(s: tuple[int, ...], shape: Any) -> tuple[int, ...]:
 @op(
     np.broadcast_to,
     acts=moves(
-        _spread_shape,
+        _infer_broadcast_shape,
         [
             (((1, 3),), {"shape": (2, 3)}), (((3,),), {"shape": [2, 3]}), (((),), {"shape": (2, 2)}),
             (((2, 1, 2),), {"shape": (2, 3, 2)}), (((1,),), {"shape": (0,)}), (((),), {"shape": ()}),

@@ -44,10 +44,10 @@ def _batch_norm(
                 f"{name}: {argument} has shape {value.shape}; for x of shape {x.shape} and mean of shape "
                 f"{found['mean'].shape} it must have the rank of mean and broadcast to x, as {x.shape[-1:]} does."
             )
-    return _normalize(x, **found, epsilon=0.001 if epsilon is None else _epsilon(name, epsilon))
+    return _normalize(x, **found, epsilon=0.001 if epsilon is None else _check_epsilon(name, epsilon))
 
 
-def _epsilon(name: str, epsilon: Any) -> Any:
+def _check_epsilon(name: str, epsilon: Any) -> Any:
     """Return the number that is added to the variance; it may be a tensor."""
     return epsilon if isinstance(epsilon, Tensor) else as_number(name, "variance_epsilon", epsilon, 0)
 
@@ -177,7 +177,7 @@ def layer_norm(
         shape = x.shape if value is None else check_numbers(name, argument, value).shape
         if not is_broadcastable(shape, x.shape):
             raise ShapeError(f"{name}: {argument} of shape {shape} must broadcast to x, which has shape {x.shape}.")
-    epsilon = 1e-5 if variance_epsilon is None else _epsilon(name, variance_epsilon)
+    epsilon = 1e-5 if variance_epsilon is None else _check_epsilon(name, variance_epsilon)
     centred = x - np.mean(x, axis=axes, keepdims=True)
     variance = np.mean(centred * centred, axis=axes, keepdims=True)
     return _normalize(centred, 0.0, variance, offset, scale, epsilon)

@@ -13,7 +13,7 @@ from pullback.core.composition import check_numbers
 from pullback.core.lowering import made_of
 from pullback.core.op import method, op
 from pullback.errors import ArgumentError
-from pullback.numerics.adjoints import axes, inverse_or_zero, nonzero, real_product, restore_axes, total
+from pullback.numerics.adjoints import as_axes, invert_or_zero, multiply_real, replace_zeros, restore_axes, sum_over
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Axis, TensorLike, Value
@@ -32,23 +32,23 @@ def _euclidean_norm(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
         z = np.sqrt(flat.dot(flat) if x.dtype.kind == "f" else flat.real.dot(flat.real) + flat.imag.dot(flat.imag))
         return z.reshape((1,) * x.ndim) if keepdims else z
     square = x * x if x.dtype.kind == "f" else (x.conj() * x).real
-    return np.sqrt(add_reduce(square, axes(axis), None, None, keepdims))
+    return np.sqrt(add_reduce(square, as_axes(axis), None, None, keepdims))
 
 
-def compose_length(x: Any, axis: Axis, keepdims: bool) -> Any:
+def compose_euclidean_norm(x: Any, axis: Axis, keepdims: bool) -> Any:
     if x.dtype.kind != "f":
         x = np.abs(x) if x.dtype.kind == "c" else np.astype(x, np.dtype(float))
-    return np.sqrt(total(x * x, axis, keepdims))
+    return np.sqrt(sum_over(x * x, axis, keepdims))
 
 
 @op(
     _euclidean_norm,
     acts=reduces(),
     d=rule(
-        lambda g, x, z, axis: x * restore_axes(g * inverse_or_zero(z), x.shape, axis),
-        jvp=lambda dx, x, z, axis, keepdims: total(real_product(x, dx), axis, keepdims) * inverse_or_zero(z),
+        lambda g, x, z, axis: x * restore_axes(g * invert_or_zero(z), x.shape, axis),
+        jvp=lambda dx, x, z, axis, keepdims: sum_over(multiply_real(x, dx), axis, keepdims) * invert_or_zero(z),
     ),
-    lower=made_of(compose_length),
+    lower=made_of(compose_euclidean_norm),
     domain=(0.5, 2.0),
 )
 def euclidean_norm(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -65,8 +65,8 @@ def euclidean_norm(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) 
     """
 
 
-def power_mean(x: Array, ord: float, axis: Axis = None, keepdims: bool = False) -> Any:
-    return add_reduce(np.abs(x) ** float(ord), axes(axis), None, None, keepdims) ** (1 / ord)
+def compute_p_norm(x: Array, ord: float, axis: Axis = None, keepdims: bool = False) -> Any:
+    return add_reduce(np.abs(x) ** float(ord), as_axes(axis), None, None, keepdims) ** (1 / ord)
 
 
 class Powers(reduces):
@@ -77,13 +77,15 @@ class Powers(reduces):
 
 
 @op(
-    power_mean,
+    compute_p_norm,
     acts=Powers(),
     d=rule(
-        lambda g, x, z, ord, axis: restore_axes(g, x.shape, axis) * power_slope(x, z, ord, axis),
-        jvp=lambda dx, x, z, ord, axis, keepdims: total(real_product(power_slope(x, z, ord, axis), dx), axis, keepdims),
+        lambda g, x, z, ord, axis: restore_axes(g, x.shape, axis) * differentiate_p_norm(x, z, ord, axis),
+        jvp=lambda dx, x, z, ord, axis, keepdims: sum_over(
+            multiply_real(differentiate_p_norm(x, z, ord, axis), dx), axis, keepdims
+        ),
     ),
-    lower=made_of(lambda x, ord, axis, keepdims: total(np.abs(x) ** float(ord), axis, keepdims) ** (1 / ord)),
+    lower=made_of(lambda x, ord, axis, keepdims: sum_over(np.abs(x) ** float(ord), axis, keepdims) ** (1 / ord)),
     domain=(0.5, 2.0),
 )
 def p_norm(x: TensorLike, /, ord: str | float, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -94,8 +96,8 @@ def p_norm(x: TensorLike, /, ord: str | float, axis: Axis = None, keepdims: bool
     """
 
 
-def power_slope(x: Value, z: Value, ord: float, axis: Axis) -> Any:
-    return np.sign(x) * (np.abs(x) / restore_axes(nonzero(z), x.shape, axis)) ** (ord - 1)
+def differentiate_p_norm(x: Value, z: Value, ord: float, axis: Axis) -> Any:
+    return np.sign(x) * (np.abs(x) / restore_axes(replace_zeros(z), x.shape, axis)) ** (ord - 1)
 
 
 def check_order(ord: object, shape: tuple[int, ...], axis: Axis, matrix: bool) -> None:
@@ -133,11 +135,11 @@ def norm(x: TensorLike, ord: str | float | None = "euclidean", axis: Axis = None
     if ord is None or ord in ("euclidean", "fro") or (ord == 2 and not matrix):
         return euclidean_norm(x, axis, keepdims)
     check_order(ord, x.shape, axis, matrix)
-    gone, size = axes(axis), np.abs(x)
+    gone, size = as_axes(axis), np.abs(x)
     if matrix:
-        size = total(size, gone[0] if ord == 1 else gone[1], True)
+        size = sum_over(size, gone[0] if ord == 1 else gone[1], True)
     if ord in (inf, -inf) or matrix:
         return (np.min if ord == -inf else np.max)(size, axis=gone, keepdims=keepdims)
     if ord == 0:
-        return total(size > 0, gone, keepdims) * size.dtype.type(1)
-    return total(size, gone, keepdims) if ord == 1 else p_norm(x, ord, gone, keepdims)
+        return sum_over(size > 0, gone, keepdims) * size.dtype.type(1)
+    return sum_over(size, gone, keepdims) if ord == 1 else p_norm(x, ord, gone, keepdims)

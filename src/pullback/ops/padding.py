@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["mirror_pad", "pad", "pad1d", "pad2d", "pad3d", "pad4d"]
 
 
-def _pairs(name: str, shape: tuple[int, ...], paddings: Any) -> list[tuple[int, int]]:
+def _read_pairs(name: str, shape: tuple[int, ...], paddings: Any) -> list[tuple[int, int]]:
     """Return the numbers of elements added before and after each axis."""
     try:
         pairs = [(int(before), int(after)) for before, after in paddings]
@@ -41,14 +41,14 @@ def _compute_padded_shape(shape: tuple[int, ...], pairs: list[tuple[int, int]]) 
     return [a + n + b for n, (a, b) in zip(shape, pairs, strict=True)]
 
 
-def _inner(shape: tuple[int, ...], paddings: Sequence[Any]) -> tuple[slice, ...]:
+def _locate_inside(shape: tuple[int, ...], paddings: Sequence[Any]) -> tuple[slice, ...]:
     return tuple([slice(a, a + n) for n, (a, _) in zip(shape, paddings, strict=True)])
 
 
 def _pad(x: Array, paddings: Lengths, constant_value: Number = 0) -> Any:
-    pairs = _pairs("pad", x.shape, paddings)
+    pairs = _read_pairs("pad", x.shape, paddings)
     z = np.full(_compute_padded_shape(x.shape, pairs), constant_value, x.dtype)
-    z[_inner(x.shape, pairs)] = x
+    z[_locate_inside(x.shape, pairs)] = x
     return z
 
 
@@ -59,7 +59,7 @@ def _pad_jvp(dx: Value, paddings: Sequence[Any]) -> Any:
 @op(
     _pad,
     acts=moves(
-        lambda s, paddings, constant_value: _compute_padded_shape(s, _pairs("pad", s, paddings)),
+        lambda s, paddings, constant_value: _compute_padded_shape(s, _read_pairs("pad", s, paddings)),
         [
             (((3,),), {"paddings": [[1, 2]], "constant_value": 5}), (((2, 2),), {"paddings": [[1, 0], [0, 2]]}),
             (((2, 1, 2),), {"paddings": ((0, 0), (1, 1), (0, 1))}), (((0,),), {"paddings": [[1, 1]]}),
@@ -68,10 +68,10 @@ def _pad_jvp(dx: Value, paddings: Sequence[Any]) -> Any:
         lambda op, args, on, params: op.call(args, {**params, "paddings": [(0, 0), *params["paddings"]]}),
     ),
     d=rule(
-        lambda g, x_shape, paddings: g[_inner(x_shape, paddings)],
+        lambda g, x_shape, paddings: g[_locate_inside(x_shape, paddings)],
         jvp=_pad_jvp,
     ),
-    lower=pieces(lambda shapes, paddings, constant_value: [_inner(shapes[0], paddings)], fill="constant_value"),
+    lower=pieces(lambda shapes, paddings, constant_value: [_locate_inside(shapes[0], paddings)], fill="constant_value"),
 )  # fmt: skip
 def pad(x: TensorLike, /, paddings: Sequence[Any] | Array, constant_value: Number = 0) -> Any:
     """Return ``x`` padded with ``constant_value`` by ``[before, after]`` elements along each axis.
@@ -156,7 +156,7 @@ def mirror_pad(x: TensorLike, paddings: Sequence[Any] | Array, mode: str = "refl
         raise ArgumentError(f"mirror_pad: mode must be 'reflect' or 'symmetric', got {mode!r}.")
     z: Any = convert_operand(x, "mirror_pad")
     shape = z.shape
-    pairs = _pairs("mirror_pad", shape, paddings)
+    pairs = _read_pairs("mirror_pad", shape, paddings)
     for axis, pair in enumerate(pairs):
         if any(pair) and not shape[axis]:
             raise ShapeError(f"mirror_pad: x has shape {shape}; there is nothing to mirror along axis {axis}.")

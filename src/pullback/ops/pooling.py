@@ -24,14 +24,14 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.numerics.batching import batch_by_folding, count_examples
 from pullback.numerics.windows import (
     Windows,
-    channels_last,
-    frame_adjoint,
-    lowest_value,
+    find_lowest_value,
+    has_channels_last,
     make_frame,
     plan_windows,
+    pull_frame,
     repeat_per_axis,
     run_on_images,
-    window_view,
+    view_windows,
 )
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ MIN_COMPILED = 1 << 16  # elements of all windows from which machine code is wor
 MIN_COMPILED_CHANNELS = 4  # channels are the lanes of its vectors
 
 
-def _results(x: Ints, windows: Windows) -> Ints:
+def _infer_pooled_shape(x: Ints, windows: Windows) -> Ints:
     return (x[0], *windows.out, x[-1])
 
 
-def _looks_at_many(x: Array, *more: object) -> bool:
+def _is_worth_compiling(x: Array, *more: object) -> bool:
     windows, channels = next(m for m in more if isinstance(m, Windows)), x.shape[-1]
     elements = len(x) * prod(windows.out) * prod(windows.size) * channels
     return bool(channels >= MIN_COMPILED_CHANNELS and elements >= MIN_COMPILED)
@@ -83,13 +83,13 @@ def _reduce_windows(frame: Array, windows: Windows, ufunc: Callable[..., Any]) -
     return z.copy() if max(windows.size) == 1 else z
 
 
-def _largest(x: Array, windows: Windows) -> Any:
-    return _reduce_windows(make_frame(x, windows, lowest_value(x.dtype)), windows, np.maximum)
+def _reduce_by_maximum(x: Array, windows: Windows) -> Any:
+    return _reduce_windows(make_frame(x, windows, find_lowest_value(x.dtype)), windows, np.maximum)
 
 
-def _first_largest(source: Array, largest: Array, windows: Windows) -> list[Any]:
+def _find_first_largest(source: Array, largest: Array, windows: Windows) -> list[Any]:
     """Return for each position in a window where it is the first largest element; nowhere if there is a NaN."""
-    frame = make_frame(source, windows, np.nan if source.dtype.kind == "f" else lowest_value(source.dtype))
+    frame = make_frame(source, windows, np.nan if source.dtype.kind == "f" else find_lowest_value(source.dtype))
     hits: list[Any] = []
     for _, index in windows.offsets():
         hit = frame[index] == largest
@@ -102,41 +102,41 @@ def _first_largest(source: Array, largest: Array, windows: Windows) -> list[Any]
     return hits
 
 
-def _choice(x: Array) -> Any:
+def _make_choice(x: Array) -> Any:
     """Return a function that keeps elements where a condition holds: a product if ``x`` is finite, else ``where``."""
     return np.multiply if np.isfinite(x).all() else lambda x, hit: np.where(hit, x, x.dtype.type(0))
 
 
 def _give_to_largest(x: Array, source: Array, largest: Array, windows: Windows) -> Any:
-    hits = _first_largest(source, largest, windows)
+    hits = _find_first_largest(source, largest, windows)
     wide = [(k - 1) * d + 1 for k, d in zip(windows.size, windows.dilations, strict=True)]
     apart = all(s >= k for s, k in zip(windows.strides, wide, strict=True))
     make = np.empty if windows.strides == windows.size and apart else np.zeros  # every element is in a window, or not
-    e, chosen = make((source.shape[0], *windows.reach, source.shape[-1]), x.dtype), _choice(x)
+    e, chosen = make((source.shape[0], *windows.reach, source.shape[-1]), x.dtype), _make_choice(x)
     for hit, (_, index) in zip(hits, windows.offsets(), strict=True):
         if apart:
             e[index] = chosen(x, hit)
         else:
             e[index] += chosen(x, hit)
-    return frame_adjoint(e, windows, source.shape[1:-1])
+    return pull_frame(e, windows, source.shape[1:-1])
 
 
 def _take_from_largest(x: Array, source: Array, largest: Array, windows: Windows) -> Any:
-    hits = _first_largest(source, largest, windows)
+    hits = _find_first_largest(source, largest, windows)
     frame = make_frame(x, windows)
-    z, chosen = np.zeros(largest.shape, x.dtype), _choice(frame)
+    z, chosen = np.zeros(largest.shape, x.dtype), _make_choice(frame)
     for hit, (_, index) in zip(hits, windows.offsets(), strict=True):
         z += chosen(frame[index], hit)
     return z
 
 
-def _samples_with_source(down: bool) -> list[Any]:
+def _list_samples_with_source(down: bool) -> list[Any]:
     """Return samples with an image and its largest elements; ``down``: the first input has the shape of the image."""
     random = np.random.default_rng(7)
     made = []
     for x, w in SAMPLES:
         source = random.permutation(np.arange(float(prod(x)))).reshape(x)
-        made.append(((x if down else _results(x, w), source, _largest(source, w)), {"windows": w}))
+        made.append(((x if down else _infer_pooled_shape(x, w), source, _reduce_by_maximum(source, w)), {"windows": w}))
     return made
 
 
@@ -149,11 +149,11 @@ def _largest_jvp(dx: Value, x: Value, z: Value, windows: Windows) -> Any:
 
 
 @op(
-    _largest,
-    acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], batch_by_folding),
+    _reduce_by_maximum,
+    acts=moves(_infer_pooled_shape, [((x,), {"windows": w}) for x, w in SAMPLES], batch_by_folding),
     d=rule(_largest_vjp, jvp=_largest_jvp),
     lower=over_windows("largest"),
-    run=run_compiled_if(_looks_at_many, _largest),
+    run=run_compiled_if(_is_worth_compiling, _reduce_by_maximum),
 )  # fmt: skip
 def largest_in_window(x: TensorLike, /, windows: Windows) -> Any:
     """Return the largest element of each window.
@@ -169,10 +169,10 @@ def _give_vjp(g: Value, source: Value, largest: Value, windows: Windows) -> Any:
 
 @op(
     _give_to_largest,
-    acts=moves(lambda x, source, largest, windows: source, lambda: _samples_with_source(False), batch_by_folding),
+    acts=moves(lambda x, source, largest, windows: source, lambda: _list_samples_with_source(False), batch_by_folding),
     d=linear(_give_vjp, None, None),
     lower=over_windows("give"),
-    run=run_compiled_if(_looks_at_many, _give_to_largest),
+    run=run_compiled_if(_is_worth_compiling, _give_to_largest),
 )
 def give_to_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, windows: Windows) -> Any:
     """Return ``x`` added where each window of ``source`` has its largest element: the adjoint of ``largest_in_window``.
@@ -186,10 +186,10 @@ def give_to_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, w
 
 @op(
     _take_from_largest,
-    acts=moves(lambda x, source, largest, windows: largest, lambda: _samples_with_source(True), batch_by_folding),
+    acts=moves(lambda x, source, largest, windows: largest, lambda: _list_samples_with_source(True), batch_by_folding),
     d=linear(lambda g, source, largest, windows: give_to_largest(g, source, largest, windows), None, None),
     lower=over_windows("take"),
-    run=run_compiled_if(_looks_at_many, _take_from_largest),
+    run=run_compiled_if(_is_worth_compiling, _take_from_largest),
 )
 def take_from_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /, windows: Windows) -> Any:
     """Return the elements of ``x`` that are where the largest of each window of ``source`` is.
@@ -201,9 +201,9 @@ def take_from_largest(x: TensorLike, source: TensorLike, largest: TensorLike, /,
     """
 
 
-def _places(x: Array, windows: Windows, include_batch: bool = False) -> Any:
+def _find_places(x: Array, windows: Windows, include_batch: bool = False) -> Any:
     axes = len(windows.size)
-    view = window_view(make_frame(x, windows, lowest_value(x.dtype)), windows)
+    view = view_windows(make_frame(x, windows, find_lowest_value(x.dtype)), windows)
     rows = np.moveaxis(view, -1, axes + 1).reshape(*view.shape[: axes + 1], x.shape[-1], prod(windows.size))
     at = np.unravel_index(np.argmax(rows, -1), windows.size)
     place: Any = np.arange(x.shape[0]).reshape(-1, *(1,) * (axes + 1)) if include_batch else 0
@@ -213,7 +213,7 @@ def _places(x: Array, windows: Windows, include_batch: bool = False) -> Any:
     return (place * x.shape[-1] + np.arange(x.shape[-1])).astype(np.int32)
 
 
-def _places_in_batch(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
+def _batch_places(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     """Batch positions, which count from the beginning of each example."""
     places = batch_by_folding(op, args, on, params)
     if not params["include_batch"]:
@@ -223,10 +223,10 @@ def _places_in_batch(op: Op, args: list[Any], on: Sequence[bool], params: dict[s
 
 
 @op(
-    _places,
+    _find_places,
     acts=moves(
-        lambda x, windows, include_batch: _results(x, windows), [((x,), {"windows": w}) for x, w in SAMPLES],
-        _places_in_batch,
+        lambda x, windows, include_batch: _infer_pooled_shape(x, windows), [((x,), {"windows": w}) for x, w in SAMPLES],
+        _batch_places,
     ),
     d=no_derivative(),
 )  # fmt: skip
@@ -241,15 +241,15 @@ def largest_places(x: TensorLike, /, windows: Windows, include_batch: bool = Fal
 # ---- sums
 
 
-def _sums(x: Array, windows: Windows) -> Any:
+def _reduce_by_sum(x: Array, windows: Windows) -> Any:
     return _reduce_windows(make_frame(x, windows), windows, np.add)
 
 
-def _spread(x: Array, windows: Windows, shape: Ints) -> Any:
+def _spread_sums(x: Array, windows: Windows, shape: Ints) -> Any:
     e = np.zeros((shape[0], *windows.reach, shape[-1]), x.dtype)
     for _, index in windows.offsets():
         e[index] += x
-    return frame_adjoint(e, windows, shape[1:-1])
+    return pull_frame(e, windows, shape[1:-1])
 
 
 def _sums_vjp(g: Value, x_shape: Ints, windows: Windows) -> Any:
@@ -257,11 +257,11 @@ def _sums_vjp(g: Value, x_shape: Ints, windows: Windows) -> Any:
 
 
 @op(
-    _sums,
-    acts=moves(_results, [((x,), {"windows": w}) for x, w in SAMPLES], batch_by_folding),
+    _reduce_by_sum,
+    acts=moves(_infer_pooled_shape, [((x,), {"windows": w}) for x, w in SAMPLES], batch_by_folding),
     d=linear(_sums_vjp),
     lower=over_windows("sums"),
-    run=run_compiled_if(_looks_at_many, _sums),
+    run=run_compiled_if(_is_worth_compiling, _reduce_by_sum),
 )
 def sum_of_windows(x: TensorLike, /, windows: Windows) -> Any:
     """Return the sum of each window.
@@ -272,15 +272,15 @@ def sum_of_windows(x: TensorLike, /, windows: Windows) -> Any:
 
 
 @op(
-    _spread,
+    _spread_sums,
     acts=moves(
         lambda x, windows, shape: shape,
-        [((_results(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES],
+        [((_infer_pooled_shape(x, w),), {"windows": w, "shape": x}) for x, w in SAMPLES],
         batch_by_folding,
     ),
     d=linear(lambda g, windows: sum_of_windows(g, windows)),
     lower=over_windows("spread"),
-    run=run_compiled_if(_looks_at_many, _spread),
+    run=run_compiled_if(_is_worth_compiling, _spread_sums),
 )
 def spread_over_windows(x: TensorLike, /, windows: Windows, shape: Ints) -> Any:
     """Return the adjoint of ``sum_of_windows``: every element receives from all windows that it is in.
@@ -309,9 +309,9 @@ def _has_empty_window(windows: Windows, space: Ints) -> bool:
 
 
 @lru_cache(100)
-def _counts(windows: Windows, space: Ints, dtype: np.dtype[Any]) -> Any:
+def _count_inside(windows: Windows, space: Ints, dtype: np.dtype[Any]) -> Any:
     """Return the number of elements of the image in each window; NaN for none."""
-    count = _sums(np.ones((1, *space, 1), dtype), windows)
+    count = _reduce_by_sum(np.ones((1, *space, 1), dtype), windows)
     if count.size and (count == count.flat[0]).all():
         count = np.array(count.flat[0])
     return np.where(count == 0, np.nan, count).astype(dtype)[()]
@@ -325,7 +325,7 @@ def _pool(
     dilations: Any = 1, outside: bool = False,
 ) -> Any:  # fmt: skip
     """Pool by maximum or mean in either layout; ``outside``: padding zeros count as elements."""
-    x, last = check_numbers(name, "x", x), channels_last(name, data_format, axes)
+    x, last = check_numbers(name, "x", x), has_channels_last(name, data_format, axes)
 
     def pool_batch(x: Value) -> Any:
         space, lengths = x.shape[1:-1], repeat_per_axis(name, "filter_size", size, axes, last)
@@ -338,7 +338,7 @@ def _pool(
         if kind == "max":
             return largest_in_window(x, windows)
         dtype = x.dtype if x.dtype.kind == "f" else get_default_dtype()
-        return sum_of_windows(x, windows) / _counts(windows, x.shape[1:-1], dtype)
+        return sum_of_windows(x, windows) / _count_inside(windows, x.shape[1:-1], dtype)
 
     return run_on_images(name, pool_batch, x, axes, last)
 

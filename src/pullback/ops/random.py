@@ -72,7 +72,7 @@ def seed(seed: Seed = None) -> None:
     if isinstance(seed, np.random.Generator):
         _process = _make_keyed(seed)
     else:
-        _process = None if seed is None else _make_seeded(_whole_number("seed", seed))
+        _process = None if seed is None else _make_seeded(_check_seed("seed", seed))
 
 
 def get_state() -> dict[str, Any]:
@@ -84,7 +84,7 @@ def get_state() -> dict[str, Any]:
     >>> bool(pb.all(pb.random.normal([3]) == x))
     True
     """
-    state: Any = _process_generator().bit_generator.state
+    state: Any = _get_process_generator().bit_generator.state
     numbers = {name: words.tolist() for name, words in state["state"].items()}
     return {**state, "state": numbers, "buffer": state["buffer"].tolist()}
 
@@ -122,23 +122,23 @@ def _make_keyed(source: np.random.Generator) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=source.integers(0, 2**64, 2, np.uint64)))
 
 
-def _process_generator() -> np.random.Generator:
+def _get_process_generator() -> np.random.Generator:
     global _process
     if _process is None:
         _process = _make_seeded(None)
     return _process
 
 
-def _generator(name: str, seed: Any) -> np.random.Generator:
+def _choose_generator(name: str, seed: Any) -> np.random.Generator:
     if seed is None:
-        return _process_generator()
+        return _get_process_generator()
     if isinstance(seed, np.random.Generator):
         return seed
-    n = _whole_number(name, seed)
+    n = _check_seed(name, seed)
     return np.random.default_rng(n if n >= 0 else [-n, 1])  # NumPy's seeds have no sign
 
 
-def _whole_number(name: str, seed: Any) -> int:
+def _check_seed(name: str, seed: Any) -> int:
     number = concrete(seed)
     whole = isinstance(number, int | np.integer) or (isinstance(number, float | np.floating) and number.is_integer())
     if isinstance(number, bool) or not whole:
@@ -162,12 +162,12 @@ def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: object
         return made
 
     if isinstance(seed, Tensor):
-        return call_unfollowed(lambda seed, *given: run(_generator(name, seed), *given), seed, *parameters)
+        return call_unfollowed(lambda seed, *given: run(_choose_generator(name, seed), *given), seed, *parameters)
     if (program := get_trace()) is None or not (seed is None or isinstance(seed, np.random.Generator)):
-        return call_unfollowed(lambda *given: run(_generator(name, seed), *given), *parameters)
+        return call_unfollowed(lambda *given: run(_choose_generator(name, seed), *given), *parameters)
 
     def run_later(_: Any, *given: object) -> Any:  # while a function is traced only shape and dtype are needed
-        return run(_generator(name, seed) if get_trace() is None else np.random.default_rng(0), *given)
+        return run(_choose_generator(name, seed) if get_trace() is None else np.random.default_rng(0), *given)
 
     return call_unfollowed(run_later, program.every_time(), *parameters)
 
@@ -234,7 +234,7 @@ def _take_places(program: Any, shape: Shape, precision: Any) -> tuple[Any, ...]:
 
 def _take_words(words: int, each: int) -> Any:
     """Return where the next numbers of the process are, ``each`` in a word, and the key; move on behind them."""
-    bits: Any = _process_generator().bit_generator
+    bits: Any = _get_process_generator().bit_generator
     with _lock:
         state = bits.state
         block = int(state["state"]["counter"][0])
@@ -258,11 +258,11 @@ def _split_places(shape: Shape) -> tuple[Any, Any]:
     return before.reshape(shape[:split] + (1,) * (len(shape) - split)), after.reshape(shape[split:])
 
 
-def _tensor(made: Value) -> Tensor:
+def _as_tensor(made: Value) -> Tensor:
     return made if isinstance(made, Tensor) else constant(made)
 
 
-def _parameters(name: str, shape: object, dtype: Any, **given: Any) -> tuple[Any, ...]:
+def _read_parameters(name: str, shape: object, dtype: Any, **given: Any) -> tuple[Any, ...]:
     """Return the shape of the result, its dtype, and the parameters; the default is their broadcast shape."""
     made = {n: check_numbers(name, n, x) for n, x in given.items()}
     wanted = None if shape is None else as_shape(name, shape)
@@ -297,11 +297,11 @@ def _stop_parameter(name: str, argument: str, x: Any) -> Any:
 def _scale_and_shift(noise: Value, scale: Any, shift: Any, kind: np.dtype[Any]) -> Tensor:
     """Return ``noise * scale + shift`` as a tensor, differentiable in scale and shift."""
     float_kind = kind if kind.kind == "f" else np.dtype(np.float64)
-    z: Tensor = _tensor(_narrow(noise, float_kind))
+    z: Tensor = _as_tensor(_narrow(noise, float_kind))
     if not (_is_plain(scale, 1) and _is_plain(shift, 0)):
         z = z * _narrow(scale, float_kind) + _narrow(shift, float_kind)
     if kind.kind != "f":
-        return _tensor(np.rint(_stop_parameter("astype", "x", z)).astype(kind))
+        return _as_tensor(np.rint(_stop_parameter("astype", "x", z)).astype(kind))
     return z if z.dtype == kind else z.astype(kind)
 
 
@@ -327,16 +327,16 @@ def _check_bounds(name: str, what: str, x: Any, low: float, high: float = math.i
 # ---- continuous, and differentiable in their parameters
 
 
-def _not_bools(name: str, kind: np.dtype[Any]) -> None:
+def _refuse_bools(name: str, kind: np.dtype[Any]) -> None:
     if kind.kind not in "fiu":
         raise ArgumentError(f"{name}: dtype must be of numbers, got {kind}; bernoulli draws truth values.")
 
 
-def _normal(generator: np.random.Generator, shape: Lengths, kind: np.dtype[Any]) -> Any:
+def _draw_normal(generator: np.random.Generator, shape: Lengths, kind: np.dtype[Any]) -> Any:
     return np.asarray(generator.standard_normal(shape, np.float32 if kind == np.float32 else np.float64))
 
 
-def _standard_normal(name: str, seed: object, shape: Shape, kind: np.dtype[Any]) -> Any:
+def _draw_standard_normal(name: str, seed: object, shape: Shape, kind: np.dtype[Any]) -> Any:
     """Return normally distributed numbers, two from each pair of uniform ones: an angle, and a radius (Box and Muller).
 
     Only the uniform numbers are drawn on the host; the rest is computed as any other function of arrays is.
@@ -372,9 +372,9 @@ def normal(
     >>> pb.grad(lambda mean: pb.sum(pb.random.normal([4], mean)))(0.0)
     4.0
     """
-    wanted, kind, mean, std_dev = _parameters("normal", shape, dtype, mean=mean, std_dev=std_dev)
-    _not_bools("normal", kind)
-    return _scale_and_shift(_standard_normal("normal", seed, wanted, kind), std_dev, mean, kind)
+    wanted, kind, mean, std_dev = _read_parameters("normal", shape, dtype, mean=mean, std_dev=std_dev)
+    _refuse_bools("normal", kind)
+    return _scale_and_shift(_draw_standard_normal("normal", seed, wanted, kind), std_dev, mean, kind)
 
 
 def standard_normal(shape: ShapeLike, dtype: DType = None, seed: Seed = None) -> Tensor:
@@ -408,13 +408,13 @@ def truncated_normal(
     >>> bool(pb.all(pb.abs(pb.random.truncated_normal([1000], seed=1)) <= 2))
     True
     """
-    wanted, kind, mean, std_dev = _parameters("truncated_normal", shape, dtype, mean=mean, std_dev=std_dev)
-    _not_bools("truncated_normal", kind)
+    wanted, kind, mean, std_dev = _read_parameters("truncated_normal", shape, dtype, mean=mean, std_dev=std_dev)
+    _refuse_bools("truncated_normal", kind)
 
     def draw(random: np.random.Generator) -> Any:
-        noise = _normal(random, wanted, kind)
+        noise = _draw_normal(random, wanted, kind)
         while (far := np.abs(noise) > 2).any():
-            noise[far] = _normal(random, int(far.sum()), kind)
+            noise[far] = _draw_normal(random, int(far.sum()), kind)
         return noise
 
     return _scale_and_shift(_draw("truncated_normal", seed, draw), std_dev, mean, kind)
@@ -438,7 +438,7 @@ def uniform(
     >>> pb.random.uniform([2], 3, 4, seed=1) >= 3
     Tensor([True, True], dtype=bool)
     """
-    wanted, kind, low, high = _parameters("uniform", shape, dtype, minval=minval, maxval=maxval)
+    wanted, kind, low, high = _read_parameters("uniform", shape, dtype, minval=minval, maxval=maxval)
     if kind.kind in "iu":
         return uniform_int(wanted, low, high, kind, seed)
     precision: Any = np.float32 if kind == np.float32 else np.float64
@@ -459,7 +459,7 @@ def exponential(
     >>> bool(pb.all(pb.random.exponential([5], seed=1) >= 0))
     True
     """
-    wanted, kind, scale = _parameters("exponential", shape, dtype, scale=scale)
+    wanted, kind, scale = _read_parameters("exponential", shape, dtype, scale=scale)
     _check_bounds("exponential", "scale", scale, 0)
     noise = _draw("exponential", seed, lambda random: np.asarray(random.standard_exponential(wanted)))
     return _scale_and_shift(noise, scale, np.zeros(()), kind)
@@ -489,7 +489,7 @@ def gamma(
     >>> pb.grad(lambda alpha: pb.random.gamma(None, alpha, seed=1))(alpha)  # on average 1, as the mean is alpha
     array([...])
     """
-    wanted, kind, alpha, beta = _parameters("gamma", shape, dtype, alpha=alpha, beta=beta)
+    wanted, kind, alpha, beta = _read_parameters("gamma", shape, dtype, alpha=alpha, beta=beta)
     origin = np.broadcast_to(_check_bounds("gamma", "alpha", alpha, 0, strict=True), wanted)
     _check_bounds("gamma", "beta", beta, 0, strict=True)
     if kind.kind != "f":
@@ -505,7 +505,7 @@ def gamma(
         whole: Any = np.broadcast_to(_narrow(alpha, kind), wanted)
         z: Tensor = draw_gamma.function(whole, draw, origin[()])
     else:
-        z = _tensor(draw)
+        z = _as_tensor(draw)
     return z / _narrow(beta, kind) if isinstance(beta, Tensor) or not np.all(beta == 1) else z
 
 
@@ -536,13 +536,13 @@ def uniform_int(
         held = np.iinfo(kind)
         if all_values(low).min(initial=0) < held.min or all_values(high).max(initial=0) > held.max + 1:
             raise ArgumentError(f"uniform_int: {kind} does not hold all from minval {minval} to maxval {maxval}.")
-    wanted = _parameters("uniform_int", shape, None, minval=low, maxval=high)[0]
+    wanted = _read_parameters("uniform_int", shape, None, minval=low, maxval=high)[0]
 
     def draw(random: np.random.Generator, low: Array, high: Array) -> Any:
         low, high = (np.ceil(x).astype(np.int64) for x in (low, high))
         return np.asarray(random.integers(low, high, wanted)).astype(kind)
 
-    return _tensor(_draw("uniform_int", seed, draw, low, high))
+    return _as_tensor(_draw("uniform_int", seed, draw, low, high))
 
 
 def bernoulli(shape: ShapeLike | None = None, p: TensorLike = 0.5, dtype: DType = None, seed: Seed = None) -> Tensor:
@@ -556,9 +556,9 @@ def bernoulli(shape: ShapeLike | None = None, p: TensorLike = 0.5, dtype: DType 
     >>> pb.random.bernoulli([4], 1.0)
     Tensor([1., 1., 1., 1.], dtype=float32)
     """
-    wanted, kind, p = _parameters("bernoulli", shape, dtype, p=p)
+    wanted, kind, p = _read_parameters("bernoulli", shape, dtype, p=p)
     p = _check_bounds("bernoulli", "p", _stop_parameter("bernoulli", "p", p), 0, 1)
-    return _tensor(_draw_below("bernoulli", seed, wanted, np.float64, p).astype(kind))
+    return _as_tensor(_draw_below("bernoulli", seed, wanted, np.float64, p).astype(kind))
 
 
 def poisson(shape: ShapeLike | None = None, lam: TensorLike = 1.0, dtype: DType = None, seed: Seed = None) -> Tensor:
@@ -572,11 +572,11 @@ def poisson(shape: ShapeLike | None = None, lam: TensorLike = 1.0, dtype: DType 
     >>> pb.random.poisson([3], 0.0)
     Tensor([0., 0., 0.], dtype=float32)
     """
-    wanted, kind, lam = _parameters("poisson", shape, dtype, lam=lam)
+    wanted, kind, lam = _read_parameters("poisson", shape, dtype, lam=lam)
     lam = _check_bounds("poisson", "lam", _stop_parameter("poisson", "lam", lam), 0)
     if (most := np.asarray(all_values(lam)).max(initial=0)) > MOST_OFTEN:
         raise ArgumentError(f"poisson: lam must be at most {MOST_OFTEN:g}, got {most:g}.")
-    return _tensor(_draw("poisson", seed, lambda random, x: np.asarray(random.poisson(x, wanted)).astype(kind), lam))
+    return _as_tensor(_draw("poisson", seed, lambda random, x: np.asarray(random.poisson(x, wanted)).astype(kind), lam))
 
 
 def categorical(logits: TensorLike, num_samples: int, dtype: DType = "int32", seed: Seed = None) -> Tensor:
@@ -645,7 +645,7 @@ def _pick_positions(
             made[i] = np.searchsorted(below[i], share[i], side="right")
         return made.reshape(*lead, n).astype(kind)
 
-    return _tensor(_draw(name, seed, draw, x))
+    return _as_tensor(_draw(name, seed, draw, x))
 
 
 # ---- of given tensors
@@ -661,7 +661,7 @@ def permutation(n: int, seed: Seed = None) -> Tensor:
     10
     """
     (n,) = as_shape("permutation: n", [n])
-    return _tensor(_draw("permutation", seed, lambda random: random.permutation(n).astype(np.int32)))
+    return _as_tensor(_draw("permutation", seed, lambda random: random.permutation(n).astype(np.int32)))
 
 
 def shuffle(x: TensorLike, axis: int = 0, seed: Seed = None) -> Any:
@@ -740,7 +740,7 @@ def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = No
         made = [as_number("rand", "rand_function()", rand_function()) for _ in range(math.prod(wanted))]
         return np.array(made, np.float64).reshape(wanted).astype(kind)
 
-    return _tensor(_draw("rand", None, fill))
+    return _as_tensor(_draw("rand", None, fill))
 
 
 # ---- TensorFlow.js's names

@@ -20,17 +20,17 @@ from pullback.core.op import alias, method, op
 from pullback.core.residuals import find_residual, keep_residual
 from pullback.core.tensor import RAW
 from pullback.numerics.adjoints import (
-    axes,
+    as_axes,
     count_elements,
-    inverse_or_zero,
-    keepdims_shape,
-    real_product,
+    find_kept_shape,
+    invert_or_zero,
+    multiply_real,
     restore_axes,
     spread,
-    total,
+    sum_over,
 )
 from pullback.numerics.axis_arguments import resolve_reduced_axes
-from pullback.numerics.small_arrays import add_reduce, has_short_rows, max_reduce, quick_max, quick_sum
+from pullback.numerics.small_arrays import add_reduce, has_short_rows, max_quickly, max_reduce, sum_quickly
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -43,16 +43,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-def reducer(reduce: Any) -> Any:
+def make_reduction(reduce: Any) -> Any:
     """Return a ufunc's ``reduce`` as a kernel, which is faster than the NumPy function; the axes may be a list."""
 
     def run(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
-        return reduce(x, axes(axis), None, None, keepdims)
+        return reduce(x, as_axes(axis), None, None, keepdims)
 
     return run
 
 
-@op(np.sum, acts=reduces(), d=linear(spread), run=quick_sum, lower=fold(lambda s, acc, x: acc + x, start=0))
+@op(np.sum, acts=reduces(), d=linear(spread), run=sum_quickly, lower=fold(lambda s, acc, x: acc + x, start=0))
 def sum(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return the sum of the elements of ``x`` over ``axis``.
 
@@ -69,20 +69,20 @@ def sum(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 @lru_cache(4096)
-def _as_scalar(shape: tuple[int, ...], axis: Axis, char: str) -> Any:
+def _count_cached(shape: tuple[int, ...], axis: Axis, char: str) -> Any:
     return np.dtype(char).type(count_elements(shape, axis))
 
 
-def number_of(shape: tuple[int, ...], axis: Axis, char: str) -> Any:
+def count_as_scalar(shape: tuple[int, ...], axis: Axis, char: str) -> Any:
     """Return the number of reduced elements as a NumPy scalar, which divides faster than a Python number."""
-    return _as_scalar(shape, axes(axis), char)
+    return _count_cached(shape, as_axes(axis), char)
 
 
-def quick_mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
+def mean_quickly(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     char = x.dtype.char
     if char in "fd":
-        return quick_sum(x, axis, keepdims) / number_of(x.shape, axis, char)
-    return np.mean(x, axes(axis), keepdims=keepdims)
+        return sum_quickly(x, axis, keepdims) / count_as_scalar(x.shape, axis, char)
+    return np.mean(x, as_axes(axis), keepdims=keepdims)
 
 
 def as_floats(x: Any) -> Any:
@@ -93,11 +93,11 @@ def as_floats(x: Any) -> Any:
 @op(
     np.mean,
     acts=reduces(empty=False),
-    d=linear(lambda g, x_shape, axis: spread(g / number_of(x_shape, axis, g.dtype.char), x_shape, axis)),
-    run=quick_mean,
+    d=linear(lambda g, x_shape, axis: spread(g / count_as_scalar(x_shape, axis, g.dtype.char), x_shape, axis)),
+    run=mean_quickly,
     lower=made_of(
         lambda x, axis, keepdims: (
-            np.sum(as_floats(x), axis=axes(axis), keepdims=keepdims) / count_elements(x.shape, axis)
+            np.sum(as_floats(x), axis=as_axes(axis), keepdims=keepdims) / count_elements(x.shape, axis)
         )
     ),
 )
@@ -115,11 +115,11 @@ def mean(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 
 def center(x: Value, axis: Axis) -> Any:
     if type(x) is np.ndarray:
-        return x - quick_mean(x, axis, True)
-    return x - np.mean(x, axis=axes(axis), keepdims=True)
+        return x - mean_quickly(x, axis, True)
+    return x - np.mean(x, axis=as_axes(axis), keepdims=True)
 
 
-def per(x_shape: tuple[int, ...], axis: Axis, ddof: int, dtype: np.dtype[Any]) -> Any:
+def invert_freedom(x_shape: tuple[int, ...], axis: Axis, ddof: int, dtype: np.dtype[Any]) -> Any:
     """Return 1 divided by the degrees of freedom."""
     n = count_freedom(x_shape, axis, ddof)
     return dtype.type(1 / n if n else nan)
@@ -130,15 +130,15 @@ def count_freedom(shape: tuple[int, ...], axis: Axis, ddof: float) -> float:
     return builtins.max(count_elements(shape, axis) - ddof, 0)
 
 
-def quick_var(x: Array, axis: Axis = None, keepdims: bool = False, ddof: int = 0) -> Any:
-    axis = axes(axis)
+def var_quickly(x: Array, axis: Axis = None, keepdims: bool = False, ddof: int = 0) -> Any:
+    axis = as_axes(axis)
     if x.dtype.char in "fd" and x.size:
-        e = x - quick_mean(x, axis, True)
+        e = x - mean_quickly(x, axis, True)
         if x.ndim:
             np.multiply(e, e, e)  # a large array of its own would be fresh memory
         else:
             e = e * e
-        return quick_sum(e, axis, keepdims) / x.dtype.type(count_freedom(x.shape, axis, ddof))
+        return sum_quickly(e, axis, keepdims) / x.dtype.type(count_freedom(x.shape, axis, ddof))
     return np.var(x, axis, ddof=ddof, keepdims=keepdims)
 
 
@@ -152,19 +152,20 @@ def weigh_center(x: Value, axis: Axis, weights: Value) -> Any:
 
 def compose_var(x: Tensor, axis: Axis, keepdims: bool, ddof: int) -> Any:
     e = center(as_floats(x), axis)
-    return np.sum(real_product(e, e), axis=axes(axis), keepdims=keepdims) / count_freedom(x.shape, axis, ddof)
+    return np.sum(multiply_real(e, e), axis=as_axes(axis), keepdims=keepdims) / count_freedom(x.shape, axis, ddof)
 
 
 @op(
     np.var,
     acts=reduces(empty=False),
     d=rule(
-        lambda g, x, axis, ddof: weigh_center(x, axis, (g + g) * per(x.shape, axis, ddof, g.dtype)),
+        lambda g, x, axis, ddof: weigh_center(x, axis, (g + g) * invert_freedom(x.shape, axis, ddof, g.dtype)),
         jvp=lambda dx, x, z, axis, keepdims, ddof: (
-            total(real_product(center(x, axis), dx + dx), axis, keepdims) * per(x.shape, axis, ddof, z.dtype)
+            sum_over(multiply_real(center(x, axis), dx + dx), axis, keepdims)
+            * invert_freedom(x.shape, axis, ddof, z.dtype)
         ),
     ),
-    run=quick_var,
+    run=var_quickly,
     lower=made_of(compose_var),
 )
 def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Any:
@@ -184,14 +185,16 @@ def var(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float
     np.std,
     acts=reduces(empty=False),
     d=rule(
-        lambda g, x, z, axis, ddof: weigh_center(x, axis, g * inverse_or_zero(z) * per(x.shape, axis, ddof, g.dtype)),
+        lambda g, x, z, axis, ddof: weigh_center(
+            x, axis, g * invert_or_zero(z) * invert_freedom(x.shape, axis, ddof, g.dtype)
+        ),
         jvp=lambda dx, x, z, axis, keepdims, ddof: (
-            total(real_product(center(x, axis), dx), axis, keepdims)
-            * inverse_or_zero(z)
-            * per(x.shape, axis, ddof, z.dtype)
+            sum_over(multiply_real(center(x, axis), dx), axis, keepdims)
+            * invert_or_zero(z)
+            * invert_freedom(x.shape, axis, ddof, z.dtype)
         ),
     ),
-    run=lambda x, axis=None, keepdims=False, ddof=0: np.sqrt(quick_var(x, axis, keepdims, ddof)),
+    run=lambda x, axis=None, keepdims=False, ddof=0: np.sqrt(var_quickly(x, axis, keepdims, ddof)),
     lower=made_of(lambda x, axis, keepdims, ddof: np.sqrt(compose_var(x, axis, keepdims, ddof))),
 )
 def std(x: TensorLike, /, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Any:
@@ -239,7 +242,7 @@ variance = alias("variance", var)
 # ---- products
 
 
-def rest_of(x: Value) -> Any:
+def multiply_rest(x: Value) -> Any:
     """Return for each element of the last axis the product of all others, by halves and without division."""
     n = x.shape[-1]
     if n < 2:
@@ -249,25 +252,25 @@ def rest_of(x: Value) -> Any:
     if n == 2:
         return np.concatenate([b, a], axis=-1)
     if n % 2 == 0:
-        o = rest_of(a * b)
+        o = multiply_rest(a * b)
         return np.concatenate([o * b, o * a], axis=-1)
-    o = rest_of(np.concatenate([a * b, odd], axis=-1))
+    o = multiply_rest(np.concatenate([a * b, odd], axis=-1))
     half = o[..., :h]
     return np.concatenate([half * b, half * a, o[..., h:]], axis=-1)
 
 
-def others(x: Value, axis: Axis) -> Any:
+def multiply_others(x: Value, axis: Axis) -> Any:
     """Return the product of all elements that are multiplied with each one."""
     shape = x.shape
     gone = resolve_reduced_axes(len(shape), axis)
     stay = tuple(i for i in range(len(shape)) if i not in gone)
     order = stay + gone
     flat = np.reshape(np.transpose(x, order), (*(shape[i] for i in stay), count_elements(shape, gone)))
-    back = np.reshape(rest_of(flat), tuple(shape[i] for i in order))
+    back = np.reshape(multiply_rest(flat), tuple(shape[i] for i in order))
     return np.transpose(back, tuple(int(i) for i in np.argsort(order)))
 
 
-def divisible(z: Value) -> bool:
+def is_safe_divisor(z: Value) -> bool:
     """Return whether the products are far from 0 and from overflow, so that division is safe."""
     size = np.abs(z)
     return bool(np.logical_and(size > 1e-30, size < inf).all())
@@ -275,9 +278,9 @@ def divisible(z: Value) -> bool:
 
 def prod_vjp(g: Value, x: Value, z: Value, axis: Axis) -> Any:
     raw: bool = isinstance(g, RAW) and isinstance(x, RAW)
-    if raw and divisible(z):
+    if raw and is_safe_divisor(z):
         return restore_axes(g * z, x.shape, axis) / x
-    return restore_axes(g, x.shape, axis) * others(x, axis)
+    return restore_axes(g, x.shape, axis) * multiply_others(x, axis)
 
 
 @op(
@@ -285,9 +288,9 @@ def prod_vjp(g: Value, x: Value, z: Value, axis: Axis) -> Any:
     acts=reduces(),
     d=rule(
         prod_vjp,
-        jvp=lambda dx, x, axis, keepdims: total(dx * others(x, axis), axis, keepdims),
+        jvp=lambda dx, x, axis, keepdims: sum_over(dx * multiply_others(x, axis), axis, keepdims),
     ),
-    run=reducer(np.multiply.reduce),
+    run=make_reduction(np.multiply.reduce),
     lower=fold(lambda s, acc, x: acc * x, start=1),
 )
 def prod(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -307,32 +310,32 @@ def prod(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
 # ---- extremes
 
 
-def share(g: Value, x: Value, z: Value, axis: Axis) -> Any:
+def share_among_ties(g: Value, x: Value, z: Value, axis: Axis) -> Any:
     """Return ``g`` where ``x`` equals its extreme ``z``, divided equally among ties."""
     hit = x == z
     if isinstance(hit, RAW):
         if np.count_nonzero(hit) == z.size:
             return g * hit
-        count = add_reduce(hit, axes(axis), g.dtype, None, True)
+        count = add_reduce(hit, as_axes(axis), g.dtype, None, True)
     else:
-        count = total(hit.astype(g.dtype), axis, True)
+        count = sum_over(hit.astype(g.dtype), axis, True)
     with np.errstate(divide="ignore", invalid="ignore"):  # NaN equals nothing; its gradient is NaN
         return hit * (g / count)
 
 
 def extreme_vjp(g: Value, x: Value, z: Value, axis: Axis) -> Any:
-    return share(restore_axes(g, x.shape, axis), x, restore_axes(z, x.shape, axis), axis)
+    return share_among_ties(restore_axes(g, x.shape, axis), x, restore_axes(z, x.shape, axis), axis)
 
 
 def extreme_jvp(dx: Array, x: Array, z: Array, axis: Axis, keepdims: bool) -> Any:
-    return total(share(dx, x, restore_axes(z, x.shape, axis), axis), axis, keepdims)
+    return sum_over(share_among_ties(dx, x, restore_axes(z, x.shape, axis), axis), axis, keepdims)
 
 
 @op(
     np.max,
     acts=reduces(empty=False),
     d=rule(extreme_vjp, jvp=extreme_jvp),
-    run=quick_max,
+    run=max_quickly,
     lower=fold(lambda s, acc, x: s.maximum(acc, x), start=-inf),
 )
 def max(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -353,7 +356,7 @@ def max(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     np.min,
     acts=reduces(empty=False),
     d=rule(extreme_vjp, jvp=extreme_jvp),
-    run=reducer(np.minimum.reduce),
+    run=make_reduction(np.minimum.reduce),
     lower=fold(lambda s, acc, x: s.minimum(acc, x), start=inf),
 )
 def min(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -374,42 +377,42 @@ quick_exp = run_elements(np.exp)
 MIN_COMPILED = 1 << 16  # elements from which machine code is worth compiling
 
 
-def all_finite(z: Array) -> bool:
+def has_only_finite(z: Array) -> bool:
     """Return whether all of ``z`` is finite."""
     return np.count_nonzero(np.isfinite(z)) == z.size if z.ndim else isfinite(z)
 
 
-def log_of_sum(x: Array, axis: Axis = None, keepdims: bool = False, saves: bool = False) -> Any:
+def compute_log_sum_exp(x: Array, axis: Axis = None, keepdims: bool = False, saves: bool = False) -> Any:
     """Return ``log(sum(exp(x)))``; the largest element is taken out first, so that nothing overflows.
 
     With ``saves`` the exponentials and their sums are kept for the rule, where all are finite.
     """
-    axis = axes(axis)
+    axis = as_axes(axis)
     check_real("log_sum_exp", x)
     if x.dtype.kind != "f":
         x = x.astype(float)
     if has_short_rows(x, axis):  # everything down the columns
         columns = x.T.copy()
         top = max_reduce(columns, 0)
-        if all_finite(top):
+        if has_only_finite(top):
             e = quick_exp(columns - top)
-            s = quick_sum(e, 0)
+            s = sum_quickly(e, 0)
             z = np.log(s) + top
             z = z.reshape(-1, 1) if keepdims else z
             if saves:
                 keep_residual(z, (e, s, True))
             return z
-    top = quick_max(x, axis, True) if x.size else np.full(keepdims_shape(x.shape, axis), -inf, x.dtype)
-    if all_finite(top):
+    top = max_quickly(x, axis, True) if x.size else np.full(find_kept_shape(x.shape, axis), -inf, x.dtype)
+    if has_only_finite(top):
         e = quick_exp(x - top)
-        s = quick_sum(e, axis, keepdims)
+        s = sum_quickly(e, axis, keepdims)
         z = np.log(s) + top.reshape(s.shape)
         if saves:
             keep_residual(z, (e, s, False))
         return z
     top = np.where(np.isfinite(top), top, x.dtype.type(0))
     with np.errstate(divide="ignore", over="ignore"):
-        z = np.log(quick_sum(np.exp(x - top), axis, keepdims))
+        z = np.log(sum_quickly(np.exp(x - top), axis, keepdims))
     return z + top.reshape(z.shape)
 
 
@@ -418,25 +421,25 @@ def compose_exponentials(x: Any, axis: Axis) -> tuple[Any, Any, Any]:
 
     So a row in which all elements are -inf has weights 0, and one with inf has NaN at inf only.
     """
-    top = np.max(x, axis=axes(axis), keepdims=True)
+    top = np.max(x, axis=as_axes(axis), keepdims=True)
     e = np.exp(x - np.where(top == -inf, np.zeros((), x.dtype), top))
-    s = np.sum(e, axis=axes(axis), keepdims=True)
+    s = np.sum(e, axis=as_axes(axis), keepdims=True)
     return e, np.where(s > 0, s, np.ones((), x.dtype)), top
 
 
-def compose_log_of_sum(x: Any, axis: Axis, keepdims: bool) -> Any:
+def compose_log_sum_exp(x: Any, axis: Axis, keepdims: bool) -> Any:
     check_real("log_sum_exp", x)
     x = x if x.dtype.kind == "f" else np.astype(x, np.float64)
     if not x.size:
-        return np.sum(x, axis=axes(axis), keepdims=keepdims) - inf
+        return np.sum(x, axis=as_axes(axis), keepdims=keepdims) - inf
     _, s, top = compose_exponentials(x, axis)
     z = np.log(s) + top
-    return z if keepdims else np.squeeze(z, axis=resolve_reduced_axes(len(x.shape), axes(axis)))
+    return z if keepdims else np.squeeze(z, axis=resolve_reduced_axes(len(x.shape), as_axes(axis)))
 
 
 def weigh(x: Array, axis: Axis = None) -> Any:
-    z = log_of_sum(x, axis, True)
-    if all_finite(z):
+    z = compute_log_sum_exp(x, axis, True)
+    if has_only_finite(z):
         return quick_exp(x - z)
     with np.errstate(invalid="ignore"):
         return np.exp(x - np.where(z == -inf, z.dtype.type(0), z))
@@ -451,14 +454,14 @@ def compose_weights(x: Any, axis: Axis) -> Any:
     return e * (1.0 / s)
 
 
-def weigh_cotangent(g: Value, z: Value, axis: Axis) -> Any:
+def pull_through_weights(g: Value, z: Value, axis: Axis) -> Any:
     g = g * z
-    return g - z * np.sum(g, axis=axes(axis), keepdims=True)
+    return g - z * np.sum(g, axis=as_axes(axis), keepdims=True)
 
 
-def weigh_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
+def batch_weights(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     (x,) = args
-    return op.call([x], {"axis": tuple([a + 1 for a in resolve_reduced_axes(x.ndim - 1, axes(params["axis"]))])})
+    return op.call([x], {"axis": tuple([a + 1 for a in resolve_reduced_axes(x.ndim - 1, as_axes(params["axis"]))])})
 
 
 @op(
@@ -466,9 +469,9 @@ def weigh_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str
     acts=moves(
         lambda s, axis=None: s,
         [(((),), {}), (((4,),), {}), (((0, 3),), {"axis": 1}), (((2, 3, 4),), {"axis": (0, 2)})],
-        weigh_examples,
+        batch_weights,
     ),
-    d=partials(weigh_cotangent),
+    d=partials(pull_through_weights),
     lower=made_of(compose_weights),
 )
 def log_sum_exp_weights(x: TensorLike, /, axis: Axis = None) -> Any:
@@ -479,23 +482,23 @@ def log_sum_exp_weights(x: TensorLike, /, axis: Axis = None) -> Any:
     """
 
 
-def weights(x: Value, z: Value, axis: Axis) -> Any:
+def compute_weights(x: Value, z: Value, axis: Axis) -> Any:
     """Return the gradient of ``log_sum_exp``, from the result; compiled, from the exponentials that are summed."""
     if not isinstance(z, RAW) and x.dtype.kind == "f":
         return log_sum_exp_weights(x, axis)
     z = restore_axes(z, x.shape, axis)
-    if isinstance(z, RAW) and all_finite(z):
+    if isinstance(z, RAW) and has_only_finite(z):
         return quick_exp(x - z)
     with np.errstate(invalid="ignore"):
         return np.exp(x - np.where(z == -inf, np.zeros((), z.dtype), z))
 
 
-def adds_many(x: Array, axis: Axis = None, keepdims: bool = False) -> bool:
+def has_many_terms(x: Array, axis: Axis = None, keepdims: bool = False) -> bool:
     return x.size >= MIN_COMPILED and type(axis) is not list
 
 
 def is_all_finite(z: Array, x: Array, axis: Axis, keepdims: bool) -> bool:
-    return all_finite(z)
+    return has_only_finite(z)
 
 
 def pull_weights(g: Value, x: Value, axis: Axis) -> Any:
@@ -505,13 +508,13 @@ def pull_weights(g: Value, x: Value, axis: Axis) -> Any:
 pull_weights_quickly = run_compiled_if(lambda g, x, axis: True, pull_weights)
 
 
-def pull_log_of_sum(g: Value, x: Value, z: Value, axis: Axis) -> Any:
+def pull_log_sum_exp(g: Value, x: Value, z: Value, axis: Axis) -> Any:
     """Return ``g`` times the weights: from the exponentials of the forward pass, where these were kept."""
     kept = find_residual(z)
     if kept is None or not isinstance(g, RAW):
-        if type(x) is np.ndarray and isinstance(g, RAW) and g.dtype == x.dtype and adds_many(x, axis):
+        if type(x) is np.ndarray and isinstance(g, RAW) and g.dtype == x.dtype and has_many_terms(x, axis):
             return pull_weights_quickly(np.asarray(g), x, axis)
-        return restore_axes(g, x.shape, axis) * weights(x, z, axis)
+        return restore_axes(g, x.shape, axis) * compute_weights(x, z, axis)
     e, s, is_transposed = kept
     if is_transposed:
         return (e * (g.reshape(s.shape) / s)).T.copy()
@@ -519,17 +522,20 @@ def pull_log_of_sum(g: Value, x: Value, z: Value, axis: Axis) -> Any:
 
 
 @op(
-    log_of_sum,
+    compute_log_sum_exp,
     acts=reduces(empty=False),
     d=rule(
-        lambda g, x, z, axis: pull_log_of_sum(g, x, z, axis),
-        jvp=lambda dx, x, z, axis, keepdims: total(dx * weights(x, z, axis), axis, keepdims),
+        lambda g, x, z, axis: pull_log_sum_exp(g, x, z, axis),
+        jvp=lambda dx, x, z, axis, keepdims: sum_over(dx * compute_weights(x, z, axis), axis, keepdims),
     ),
-    run=run_compiled_if(adds_many, log_of_sum, is_finite=is_all_finite),
+    run=run_compiled_if(has_many_terms, compute_log_sum_exp, is_finite=is_all_finite),
     saving=run_compiled_if(
-        adds_many, log_of_sum, lambda x, axis, keepdims: log_of_sum(x, axis, keepdims, saves=True), is_all_finite
+        has_many_terms,
+        compute_log_sum_exp,
+        lambda x, axis, keepdims: compute_log_sum_exp(x, axis, keepdims, saves=True),
+        is_all_finite,
     ),
-    lower=made_of(compose_log_of_sum),
+    lower=made_of(compose_log_sum_exp),
 )
 def log_sum_exp(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     """Return ``log(sum(exp(x)))`` over ``axis``, without overflow.
@@ -553,7 +559,7 @@ logsumexp = alias("logsumexp", log_sum_exp)
     np.all,
     acts=reduces(),
     d=no_derivative(),
-    run=reducer(np.logical_and.reduce),
+    run=make_reduction(np.logical_and.reduce),
     lower=fold(lambda s, acc, x: s.logical_and(acc, x), start=1),
 )
 def all(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -572,7 +578,7 @@ def all(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     np.any,
     acts=reduces(),
     d=no_derivative(),
-    run=reducer(np.logical_or.reduce),
+    run=make_reduction(np.logical_or.reduce),
     lower=fold(lambda s, acc, x: s.logical_or(acc, x), start=0),
 )
 def any(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -591,7 +597,7 @@ def any(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:
     np.count_nonzero,
     acts=reduces(),
     d=no_derivative(),
-    run=lambda x, axis=None, keepdims=False: quick_sum(x != 0, axis, keepdims),
+    run=lambda x, axis=None, keepdims=False: sum_quickly(x != 0, axis, keepdims),
     lower=made_of(lambda x, axis, keepdims: np.sum(x != 0, axis=axis, keepdims=keepdims)),
 )
 def count_nonzero(x: TensorLike, /, axis: Axis = None, keepdims: bool = False) -> Any:

@@ -14,7 +14,7 @@ from pullback.core.calculus import linear
 from pullback.core.lowering import made_of
 from pullback.core.op import op
 from pullback.errors import ShapeError
-from pullback.numerics.adjoints import axes
+from pullback.numerics.adjoints import as_axes
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.numerics.batching import batch_along_axis
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["roll", "tile"]
 
 
-def _opposite(shift: Any) -> Any:
+def _negate_shift(shift: Any) -> Any:
     return tuple(-n for n in shift) if isinstance(shift, list | tuple) else -shift
 
 
@@ -51,15 +51,15 @@ def _roll_by_halves(x: Value, shift: Lengths, axis: Axis) -> Any:
 @op(
     np.roll,
     acts=moves(
-        lambda s, shift, axis: np.roll(np.empty(s, bool), shift, axes(axis)).shape,
+        lambda s, shift, axis: np.roll(np.empty(s, bool), shift, as_axes(axis)).shape,
         [
             (((4,),), {"shift": 1}), (((2, 3),), {"shift": -2}), (((2, 3),), {"shift": [1, 2], "axis": [0, 1]}),
             (((0, 2),), {"shift": 1, "axis": 1}),
         ],
         _batch_roll,
     ),
-    d=linear(lambda g, shift, axis: np.roll(g, _opposite(shift), axes(axis))),
-    run=lambda x, shift, axis=None: np.roll(x, shift, axes(axis)),
+    d=linear(lambda g, shift, axis: np.roll(g, _negate_shift(shift), as_axes(axis))),
+    run=lambda x, shift, axis=None: np.roll(x, shift, as_axes(axis)),
     lower=made_of(_roll_by_halves),
 )  # fmt: skip
 def roll(x: TensorLike, /, shift: Lengths, axis: Axis = None) -> Any:
@@ -81,21 +81,21 @@ def _align_reps(s: tuple[int, ...], reps: Any) -> tuple[tuple[int, ...], tuple[i
     return (1,) * (n - len(s)) + s, (1,) * (n - len(reps)) + reps
 
 
-def _tile_shape(s: tuple[int, ...], reps: Lengths) -> list[int]:
+def _infer_tiled_shape(s: tuple[int, ...], reps: Lengths) -> list[int]:
     s, reps = _align_reps(s, reps)
     if min(reps, default=0) < 0:
         raise ShapeError(f"tile: reps must not be negative, got {reps}.")
     return [n * r for n, r in zip(s, reps, strict=True)]
 
 
-def _untile(g: Value, shape: tuple[int, ...], reps: Lengths) -> Any:
+def _pull_tile(g: Value, shape: tuple[int, ...], reps: Lengths) -> Any:
     s, r = _align_reps(shape, reps)
     each = np.reshape(g, [n for pair in zip(r, s, strict=True) for n in pair])
     z = np.sum(each, axis=tuple(range(0, 2 * len(s), 2)))
     return z if z.shape == shape else np.reshape(z, shape)
 
 
-def _tile_each(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
+def _batch_tile(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[str, Any]) -> Any:
     (x,) = args
     s, reps = _align_reps(x.shape[1:], params["reps"])
     return op.call([np.reshape(x, (x.shape[0], *s))], {"reps": (1, *reps)})
@@ -104,7 +104,7 @@ def _tile_each(op: Op, args: Sequence[Any], on: Sequence[bool], params: Mapping[
 MAX_CONCATENATED = 4  # copies up to which concatenation is as fast as a broadcast
 
 
-def _side_by_side(x: Value, reps: Lengths) -> Any:
+def _compose_tile(x: Value, reps: Lengths) -> Any:
     s, r = _align_reps(x.shape, reps)
     if max(r, default=1) <= MAX_CONCATENATED and min(r, default=1):
         x = np.reshape(x, s)
@@ -120,17 +120,17 @@ def _side_by_side(x: Value, reps: Lengths) -> Any:
 @op(
     np.tile,
     acts=moves(
-        _tile_shape,
+        _infer_tiled_shape,
         [
             (((3,),), {"reps": [2]}), (((2, 2),), {"reps": (2, 3)}), (((2,),), {"reps": (2, 2)}),
             (((2, 3),), {"reps": 2}), (((),), {"reps": (2,)}), (((0,),), {"reps": (2,)}), (((2,),), {"reps": (0,)}),
             (((2, 3),), {"reps": [1, 1]}),
         ],
-        _tile_each,
+        _batch_tile,
     ),
-    d=linear(lambda g, x_shape, reps: _untile(g, x_shape, reps)),
+    d=linear(lambda g, x_shape, reps: _pull_tile(g, x_shape, reps)),
     run=lambda x, reps: np.tile(x, _align_reps(np.shape(x), reps)[1]),
-    lower=made_of(_side_by_side),
+    lower=made_of(_compose_tile),
 )  # fmt: skip
 def tile(x: TensorLike, /, reps: Lengths) -> Any:
     """Return ``x`` repeated ``reps`` times along each axis.

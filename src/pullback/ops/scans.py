@@ -31,7 +31,7 @@ class Running(scans):
         return [*super().samples(), *more, (((0,),), {"exclusive": True})]
 
 
-def along(x: Any, axis: int, part: slice) -> Any:
+def slice_along(x: Any, axis: int, part: slice) -> Any:
     """Return the index of a slice along one axis, counted from the front."""
     return x[(slice(None),) * axis + (part,)]
 
@@ -41,9 +41,9 @@ def delay_array(x: Array, axis: int, by: int, first: int = 0) -> Any:
     axis = resolve_axis(x.ndim, axis, "delay")
     z = np.full(x.shape, first, x.dtype)
     if by > 0:
-        along(z, axis, slice(1, None))[...] = along(x, axis, slice(None, -1))
+        slice_along(z, axis, slice(1, None))[...] = slice_along(x, axis, slice(None, -1))
     else:
-        along(z, axis, slice(None, -1))[...] = along(x, axis, slice(1, None))
+        slice_along(z, axis, slice(None, -1))[...] = slice_along(x, axis, slice(1, None))
     return z
 
 
@@ -57,15 +57,15 @@ def make_scan(accumulate: Any, first: Any, name: str) -> Any:
     def run_numpy(x: Array, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Any:
         axis = resolve_axis(x.ndim, axis, name)
         back = slice(None, None, -1)
-        z = accumulate(along(x, axis, back) if reverse else x, axis)
+        z = accumulate(slice_along(x, axis, back) if reverse else x, axis)
         if exclusive:
             z = delay_array(z, axis, 1, first)
-        return along(z, axis, back) if reverse else z
+        return slice_along(z, axis, back) if reverse else z
 
     def ends_finite(z: Array, x: Array, axis: int, exclusive: bool, reverse: bool) -> bool:
         """Return whether the last results are finite, and so all of them."""
         axis = resolve_axis(x.ndim, axis, name)
-        return bool(np.isfinite(along(z, axis, slice(1) if reverse else slice(-1, None))).all())
+        return bool(np.isfinite(slice_along(z, axis, slice(1) if reverse else slice(-1, None))).all())
 
     return run_compiled_if(has_many, accumulate, run_numpy, ends_finite)
 
@@ -101,7 +101,7 @@ def delay_by_pieces(x: Tensor, axis: int, by: int) -> Any:
     if not x.shape[at]:
         return x
     nothing = np.zeros((*x.shape[:at], 1, *x.shape[at + 1 :]), x.dtype)
-    kept = along(x, at, slice(None, -1) if by > 0 else slice(1, None))
+    kept = slice_along(x, at, slice(None, -1) if by > 0 else slice(1, None))
     return np.concatenate([nothing, kept] if by > 0 else [kept, nothing], axis=at)
 
 
@@ -146,7 +146,7 @@ def solve_recurrence(x: Array, y: Array, axis: int, reverse: bool, adjoint: bool
     return np.moveaxis(z[::-1] if flip else z, 0, axis)
 
 
-def recurrence_dx(g: Value, x: Value, z: Value, axis: int, reverse: bool, adjoint: bool) -> Any:
+def pull_recurrence_factors(g: Value, x: Value, z: Value, axis: int, reverse: bool, adjoint: bool) -> Any:
     e = recurrence(x, g, axis, reverse, not adjoint)
     by = -1 if reverse else 1
     return delay(e, axis, by) * z if adjoint else e * delay(z, axis, by)
@@ -158,7 +158,7 @@ def recurrence_jvp(dx: Array, dy: Array, x: Array, z: Array, axis: int, reverse:
     return recurrence(x, dy + moved, axis, reverse, adjoint)
 
 
-def recurrence_dy(g: Value, x: Value, axis: int, reverse: bool, adjoint: bool) -> Any:
+def pull_recurrence_terms(g: Value, x: Value, axis: int, reverse: bool, adjoint: bool) -> Any:
     return recurrence(x, g, axis, reverse, not adjoint)
 
 
@@ -175,7 +175,7 @@ def recurrence_dy(g: Value, x: Value, axis: int, reverse: bool, adjoint: bool) -
         ],
         batch_along_axis,
     ),
-    d=rule(recurrence_dx, recurrence_dy, jvp=recurrence_jvp),
+    d=rule(pull_recurrence_factors, pull_recurrence_terms, jvp=recurrence_jvp),
     run=run_compiled_if(has_many, solve_recurrence),
     lower=scan(lambda s, acc, x, y: y + x * acc, start=0),
 )

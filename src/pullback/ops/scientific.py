@@ -11,7 +11,7 @@ from pullback.core.axes import elementwise1, elementwise2
 from pullback.core.calculus import partials
 from pullback.core.lowering import opaque
 from pullback.core.op import op
-from pullback.numerics.adjoints import zero_cotangent
+from pullback.numerics.adjoints import make_zero_cotangent
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike, Value
@@ -54,13 +54,18 @@ def cbrt(x: TensorLike, /) -> Any:
     """
 
 
-def _part(x: Value, z: Value) -> Any:
+def _divide_or_zero(x: Value, z: Value) -> Any:
     """Return ``x / z``, and 0 where both are 0."""
     nothing = z == 0
     return np.where(nothing, z, x / np.where(nothing, z + 1, z))
 
 
-@op(np.hypot, acts=elementwise2, domain=(0.5, 2.0), d=partials(lambda x, z: _part(x, z), lambda y, z: _part(y, z)))
+@op(
+    np.hypot,
+    acts=elementwise2,
+    domain=(0.5, 2.0),
+    d=partials(lambda x, z: _divide_or_zero(x, z), lambda y, z: _divide_or_zero(y, z)),
+)
 def hypot(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the length ``sqrt(x**2 + y**2)``; its derivative at the origin is 0, as that of a norm.
 
@@ -108,7 +113,7 @@ def fmod(x: TensorLike, y: TensorLike, /) -> Any:
     """
 
 
-@op(np.nextafter, acts=elementwise2, d=partials(1, lambda g: zero_cotangent(g)), lower=opaque())
+@op(np.nextafter, acts=elementwise2, d=partials(1, lambda g: make_zero_cotangent(g)), lower=opaque())
 def nextafter(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the next floating-point number after ``x`` in the direction of ``y``; its derivative by ``x`` is 1.
 

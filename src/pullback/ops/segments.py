@@ -18,7 +18,7 @@ from pullback.core.op import method, observable, op
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor, all_values, concrete, read_sizes, strip
 from pullback.errors import ArgumentError, ShapeError
-from pullback.numerics.adjoints import nonzero
+from pullback.numerics.adjoints import replace_zeros
 from pullback.numerics.batching import broadcast_examples
 from pullback.numerics.rows import add_rows
 
@@ -37,7 +37,7 @@ MIN_COMPILED = 1 << 15  # added elements from which machine code is worth compil
 MIN_COMPILED_ROW = 4  # contiguous elements from which it is faster
 
 
-def _whole(name: str, argument: str, given: TensorLike) -> Any:
+def _check_integers(name: str, argument: str, given: TensorLike) -> Any:
     """Return indices given by the user as an array of integers."""
     made = strip(given)
     if not isinstance(made, Tensor):
@@ -52,7 +52,7 @@ def _whole(name: str, argument: str, given: TensorLike) -> Any:
     return made.astype(np.intp)
 
 
-def _length(name: str, argument: str, n: Any) -> int:
+def _check_length(name: str, argument: str, n: Any) -> int:
     if isinstance(n, bool) or not hasattr(n, "__index__") or n < 0:
         raise ArgumentError(f"{name}: {argument} must be an integer >= 0, got {n!r}.")
     return int(n)
@@ -61,7 +61,7 @@ def _length(name: str, argument: str, n: Any) -> int:
 # ---- in any order
 
 
-def _rest(name: str, x: Shape, ids: Shape) -> Shape:
+def _find_slice_shape(name: str, x: Shape, ids: Shape) -> Shape:
     """Return the axes of ``x`` after those of the segment numbers."""
     if x[: len(ids)] != ids:
         raise ShapeError(
@@ -70,25 +70,25 @@ def _rest(name: str, x: Shape, ids: Shape) -> Shape:
     return x[len(ids) :]
 
 
-def _inside(ids: Array, n: int) -> Any:
+def _mask_members(ids: Array, n: int) -> Any:
     """Return a mask of the elements that belong to a segment, or None if all do."""
     if not ids.size or (ids.min() >= 0 and ids.max() < n):
         return None
     return (ids >= 0) & (ids < n)
 
 
-def _members(name: str, x: Value, segment_ids: Value, num_segments: float) -> tuple[Any, Any, int]:
+def _list_members(name: str, x: Value, segment_ids: Value, num_segments: float) -> tuple[Any, Any, int]:
     """Return the elements that belong to a segment as rows, their segments, and the number of segments."""
-    ids, n = _whole(name, "segment_ids", segment_ids), _length(name, "num_segments", num_segments)
-    rest = _rest(name, x.shape, ids.shape)
-    inside = _inside(ids, n)
+    ids, n = _check_integers(name, "segment_ids", segment_ids), _check_length(name, "num_segments", num_segments)
+    rest = _find_slice_shape(name, x.shape, ids.shape)
+    inside = _mask_members(ids, n)
     if inside is None:
         return x.reshape(ids.size, *rest), ids.reshape(-1), n
     return x[inside], ids[inside], n
 
 
-def _sum(x: Array, segment_ids: Array, num_segments: int) -> Any:
-    rows, ids, n = _members("unsorted_segment_sum", x, segment_ids, num_segments)
+def _sum_segments(x: Array, segment_ids: Array, num_segments: int) -> Any:
+    rows, ids, n = _list_members("unsorted_segment_sum", x, segment_ids, num_segments)
     if rows.dtype.kind == "b":
         rows = rows.astype(np.int32)
     e = np.zeros((n, *rows.shape[1:]), rows.dtype)
@@ -97,14 +97,14 @@ def _sum(x: Array, segment_ids: Array, num_segments: int) -> Any:
     return e
 
 
-def _adds_many(x: Array, segment_ids: Array, num_segments: float) -> bool:
+def _is_worth_compiling(x: Array, segment_ids: Array, num_segments: float) -> bool:
     given = type(segment_ids) is np.ndarray and segment_ids.dtype.kind == "i"
     return given and x.size >= max(MIN_COMPILED, MIN_COMPILED_ROW * segment_ids.size)
 
 
-def _spread(x: Array, segment_ids: Array) -> Any:
+def _spread_segments(x: Array, segment_ids: Array) -> Any:
     ids = np.asarray(segment_ids).astype(np.intp)
-    inside = _inside(ids, x.shape[0])
+    inside = _mask_members(ids, x.shape[0])
     if inside is None:
         return np.take(x, ids, axis=0)
     if not inside.any():
@@ -119,12 +119,12 @@ def _number_in_all_examples(ids: Array, n: int) -> Any:
     return np.where((ids >= 0) & (ids < n), ids + own, -1)
 
 
-def _segments_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
+def _batch_segments(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     if not on[1]:  # the examples are one more axis of the slices
         x, ids = args
         return np.moveaxis(op.call([np.moveaxis(x, 0, np.ndim(ids)), ids], params), 1, 0)
     x, ids = broadcast_examples(args, on)
-    n = _length(op.name, "num_segments", params["num_segments"])
+    n = _check_length(op.name, "num_segments", params["num_segments"])
     z = op.call([x, _number_in_all_examples(ids, n)], {"num_segments": len(ids) * n})
     return np.reshape(z, (len(ids), n, *z.shape[1:]))
 
@@ -145,7 +145,7 @@ def _spread_vjp(g: Value, x_shape: Shape, segment_ids: Value) -> Any:
 
 
 @op(
-    _spread,
+    _spread_segments,
     acts=moves(
         lambda s, ids: ids + s[1:],
         [
@@ -165,8 +165,11 @@ def segment_spread(x: TensorLike, segment_ids: TensorLike, /) -> Any:
     """
 
 
-def _segments_shape(x: Shape, ids: Shape, num_segments: float) -> Shape:
-    return (_length("unsorted_segment_sum", "num_segments", num_segments), *_rest("unsorted_segment_sum", x, ids))
+def _infer_segments_shape(x: Shape, ids: Shape, num_segments: float) -> Shape:
+    return (
+        _check_length("unsorted_segment_sum", "num_segments", num_segments),
+        *_find_slice_shape("unsorted_segment_sum", x, ids),
+    )
 
 
 SAMPLES: list[Sample] = [
@@ -185,10 +188,10 @@ FULL: list[Sample] = [
 
 
 @op(
-    _sum,
-    acts=moves(_segments_shape, SAMPLES, _segments_each),
+    _sum_segments,
+    acts=moves(_infer_segments_shape, SAMPLES, _batch_segments),
     d=linear(lambda g, segment_ids: segment_spread(g, segment_ids), None),
-    run=run_compiled_if(_adds_many, _sum),
+    run=run_compiled_if(_is_worth_compiling, _sum_segments),
     lower=call("segments"),
 )
 def unsorted_segment_sum(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
@@ -201,11 +204,11 @@ def unsorted_segment_sum(x: TensorLike, segment_ids: TensorLike, /, num_segments
     """
 
 
-def _extreme(ufunc: np.ufunc, name: str, sign: int) -> Any:
+def _make_extreme(ufunc: np.ufunc, name: str, sign: int) -> Any:
     """Return the kernel of a segment maximum or minimum; an empty segment gets the identity of the reduction."""
 
     def run(x: Array, segment_ids: Array, num_segments: int) -> Any:
-        rows, ids, n = _members(name, x, segment_ids, num_segments)
+        rows, ids, n = _list_members(name, x, segment_ids, num_segments)
         if rows.dtype.kind == "f":
             limit = sign * np.finfo(rows.dtype).max
         else:
@@ -220,28 +223,28 @@ def _extreme(ufunc: np.ufunc, name: str, sign: int) -> Any:
     return run
 
 
-def _share(x: Value, z: Value, segment_ids: Value) -> Any:
+def _share_among_ties(x: Value, z: Value, segment_ids: Value) -> Any:
     """Return the share of each element in the extreme of its segment, equal among ties."""
     x, z, ids = strip(x), strip(z), strip(segment_ids)
     hit = (x == segment_spread(z, ids)).astype(z.dtype)
-    return hit / nonzero(segment_spread(unsorted_segment_sum(hit, ids, z.shape[0]), ids))
+    return hit / replace_zeros(segment_spread(unsorted_segment_sum(hit, ids, z.shape[0]), ids))
 
 
-def _tangent(dx: Array, x: Array, z: Array, segment_ids: Array, num_segments: int) -> Any:
-    return unsorted_segment_sum(dx * _share(x, z, segment_ids), segment_ids, num_segments)
+def _push_extreme(dx: Array, x: Array, z: Array, segment_ids: Array, num_segments: int) -> Any:
+    return unsorted_segment_sum(dx * _share_among_ties(x, z, segment_ids), segment_ids, num_segments)
 
 
-def _cotangent(g: Value, x: Value, z: Value, segment_ids: Value) -> Any:
-    return segment_spread(g, segment_ids) * _share(x, z, segment_ids)
+def _pull_extreme(g: Value, x: Value, z: Value, segment_ids: Value) -> Any:
+    return segment_spread(g, segment_ids) * _share_among_ties(x, z, segment_ids)
 
 
-_max, _min = _extreme(np.maximum, "unsorted_segment_max", -1), _extreme(np.minimum, "unsorted_segment_min", 1)
+_max, _min = _make_extreme(np.maximum, "unsorted_segment_max", -1), _make_extreme(np.minimum, "unsorted_segment_min", 1)
 
 
 @op(
     _max,
-    acts=moves(_segments_shape, FULL, _segments_each),
-    d=rule(_cotangent, None, jvp=_tangent),
+    acts=moves(_infer_segments_shape, FULL, _batch_segments),
+    d=rule(_pull_extreme, None, jvp=_push_extreme),
     lower=call("largest of segments"),
 )
 def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
@@ -258,8 +261,8 @@ def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, /, num_segments
 
 @op(
     _min,
-    acts=moves(_segments_shape, FULL, _segments_each),
-    d=rule(_cotangent, None, jvp=_tangent),
+    acts=moves(_infer_segments_shape, FULL, _batch_segments),
+    d=rule(_pull_extreme, None, jvp=_push_extreme),
     lower=call("smallest of segments"),
 )
 def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, /, num_segments: int) -> Any:
@@ -274,7 +277,7 @@ def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, /, num_segments
     """
 
 
-def _counts(ids: Value, n: int, rank: int, dtype: DType) -> Any:
+def _count_members(ids: Value, n: int, rank: int, dtype: DType) -> Any:
     """Return the number of elements of each segment, shaped to broadcast against slices of this rank."""
     return np.reshape(unsorted_segment_sum(np.ones(ids.shape, dtype), ids, n), (n,) + (1,) * rank)
 
@@ -291,11 +294,11 @@ def unsorted_segment_mean(x: TensorLike, segment_ids: TensorLike, num_segments: 
     array([2. , 2.5, 0. ])
     """
     name = "unsorted_segment_mean"
-    x, ids = check_numbers(name, "x", x), _whole(name, "segment_ids", segment_ids)
-    _rest(name, x.shape, ids.shape)
-    z = unsorted_segment_sum(x, ids, _length(name, "num_segments", num_segments))
+    x, ids = check_numbers(name, "x", x), _check_integers(name, "segment_ids", segment_ids)
+    _find_slice_shape(name, x.shape, ids.shape)
+    z = unsorted_segment_sum(x, ids, _check_length(name, "num_segments", num_segments))
     dtype = z.dtype if z.dtype.kind in "fc" else np.dtype(np.float64)  # as the mean of integers has
-    return np.astype(z, dtype) / np.maximum(_counts(ids, z.shape[0], z.ndim - 1, dtype), 1)
+    return np.astype(z, dtype) / np.maximum(_count_members(ids, z.shape[0], z.ndim - 1, dtype), 1)
 
 
 @method
@@ -310,9 +313,9 @@ def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: 
     array([2., 4., 1.])
     """
     name = "unsorted_segment_prod"
-    x, ids = check_numbers(name, "x", x), _whole(name, "segment_ids", segment_ids)
-    n = _length(name, "num_segments", num_segments)
-    rest = _rest(name, x.shape, ids.shape)
+    x, ids = check_numbers(name, "x", x), _check_integers(name, "segment_ids", segment_ids)
+    n = _check_length(name, "num_segments", num_segments)
+    rest = _find_slice_shape(name, x.shape, ids.shape)
     if isinstance(ids, Tensor):  # other segments in each example
         chosen = np.reshape(ids, (-1, 1) + (1,) * len(rest)) == np.reshape(np.arange(n), (n,) + (1,) * len(rest))
         return np.prod(np.where(chosen, np.reshape(x, (ids.size, 1, *rest)), np.ones((), x.dtype)), axis=0)
@@ -339,7 +342,7 @@ def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: 
 
 def _check_sorted(name: str, x: TensorLike, segment_ids: TensorLike) -> tuple[Any, Any, int]:
     known = read_sizes(name, segment_ids, f"Use unsorted_{name}, which takes the number of segments, or")
-    x, ids = check_numbers(name, "x", x), _whole(name, "segment_ids", known)
+    x, ids = check_numbers(name, "x", x), _check_integers(name, "segment_ids", known)
     if ids.ndim != 1 or x.shape[:1] != ids.shape:
         raise ShapeError(
             f"{name}: segment_ids must be a vector, one number for each slice of x along its first axis; "
@@ -350,9 +353,9 @@ def _check_sorted(name: str, x: TensorLike, segment_ids: TensorLike) -> tuple[An
     return x, ids, int(ids[-1]) + 1 if ids.size else 0
 
 
-def _or_zero(z: Value, ids: Array, n: int) -> Any:
+def _replace_empty(z: Value, ids: Array, n: int) -> Any:
     """Return 0 for segments without elements."""
-    return np.where(_counts(ids, n, z.ndim - 1, np.float32) > 0, z, np.zeros((), z.dtype))
+    return np.where(_count_members(ids, n, z.ndim - 1, np.float32) > 0, z, np.zeros((), z.dtype))
 
 
 @method
@@ -405,7 +408,7 @@ def segment_max(x: TensorLike, segment_ids: TensorLike) -> Any:
     array([2., 0., 4.])
     """
     x, ids, n = _check_sorted("segment_max", x, segment_ids)
-    return _or_zero(unsorted_segment_max(x, ids, n), ids, n)
+    return _replace_empty(unsorted_segment_max(x, ids, n), ids, n)
 
 
 @method
@@ -419,20 +422,20 @@ def segment_min(x: TensorLike, segment_ids: TensorLike) -> Any:
     array([1., 0., 4.])
     """
     x, ids, n = _check_sorted("segment_min", x, segment_ids)
-    return _or_zero(unsorted_segment_min(x, ids, n), ids, n)
+    return _replace_empty(unsorted_segment_min(x, ids, n), ids, n)
 
 
 # ---- counting
 
 
-def _bincount_arguments(
+def _read_bincount_arguments(
     name: str, x: TensorLike, weights: TensorLike | None, size: int | None
 ) -> tuple[Value, Value, int]:
     """Return the checked numbers, their weights, and the number of bins."""
-    found = _whole(name, "x", x if size is not None else read_sizes(name, x, "Give the size, or"))
+    found = _check_integers(name, "x", x if size is not None else read_sizes(name, x, "Give the size, or"))
     if (least := all_values(found).min(initial=0)) < 0:
         raise ArgumentError(f"{name}: x must not be negative, got {least}.")
-    bins = int(found.max(initial=-1)) + 1 if size is None else _length(name, "size", size)
+    bins = int(found.max(initial=-1)) + 1 if size is None else _check_length(name, "size", size)
     weights = np.ones(found.shape, np.int32) if weights is None else check_numbers(name, "weights", weights)
     if not prod(weights.shape) and found.size:
         weights = np.ones(found.shape, weights.dtype)
@@ -455,7 +458,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, size: int | None 
     >>> bincount(np.array([1, 1, 3]), np.array([0.5, 1.0, 2.0]), 4)
     array([0. , 1.5, 0. , 2. ])
     """
-    found, weights, bins = _bincount_arguments("bincount", x, weights, size)
+    found, weights, bins = _read_bincount_arguments("bincount", x, weights, size)
     return unsorted_segment_sum(np.reshape(weights, -1), np.reshape(found, -1), bins)
 
 
@@ -474,7 +477,7 @@ def dense_bincount(
     array([[1, 2, 0],
            [0, 0, 3]], dtype=int32)
     """
-    found, weights, bins = _bincount_arguments("dense_bincount", x, weights, size)
+    found, weights, bins = _read_bincount_arguments("dense_bincount", x, weights, size)
     if found.ndim not in (1, 2):
         raise ShapeError(f"dense_bincount: x must have rank 1 or 2, got shape {found.shape}.")
     rows = prod(found.shape[:-1])
@@ -504,8 +507,11 @@ def sparse_to_dense(
            [6., 0.]])
     """
     name = "sparse_to_dense"
-    at, values = _whole(name, "sparse_indices", sparse_indices), check_numbers(name, "sparse_values", sparse_values)
-    shape = tuple(_length(name, "output_shape", n) for n in np.atleast_1d(concrete(output_shape)))
+    at, values = (
+        _check_integers(name, "sparse_indices", sparse_indices),
+        check_numbers(name, "sparse_values", sparse_values),
+    )
+    shape = tuple(_check_length(name, "output_shape", n) for n in np.atleast_1d(concrete(output_shape)))
     if at.ndim > 2 or len(shape) != (at.shape[1] if at.ndim == 2 else 1):
         raise ShapeError(
             f"{name}: sparse_indices have shape {at.shape} and output_shape is {shape}; each row of sparse_indices "

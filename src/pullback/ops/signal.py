@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["frame", "hamming_window", "hann_window", "overlap_and_add", "stft"]
 
 
-def positive(name: str, **numbers: Any) -> None:
+def check_positive(name: str, **numbers: Any) -> None:
     for argument, n in numbers.items():
         if isinstance(n, bool | np.ndarray) or not hasattr(n, "__index__") or n < 1:
             raise ArgumentError(f"{name}: {argument} must be a positive integer, got {n!r}.")
@@ -34,8 +34,8 @@ def positive(name: str, **numbers: Any) -> None:
 # ---- windows
 
 
-def _cosine(name: str, window_length: Any, middle: float, dtype: DType) -> Tensor:
-    positive(name, window_length=window_length)
+def _make_cosine_window(name: str, window_length: Any, middle: float, dtype: DType) -> Tensor:
+    check_positive(name, window_length=window_length)
     wanted = get_default_dtype() if dtype is None else as_dtype(dtype, name)
     if wanted.kind != "f":
         raise ArgumentError(f"{name}: dtype must be a float, got {wanted}.")
@@ -53,7 +53,7 @@ def hann_window(window_length: int, dtype: DType = None) -> Tensor:
     >>> pb.signal.hann_window(5)
     Tensor([0., 0.5, 1., 0.5, 0.], dtype=float32)
     """
-    return _cosine("hann_window", window_length, 0.5, dtype)
+    return _make_cosine_window("hann_window", window_length, 0.5, dtype)
 
 
 def hamming_window(window_length: int, dtype: DType = None) -> Tensor:
@@ -65,24 +65,24 @@ def hamming_window(window_length: int, dtype: DType = None) -> Tensor:
     >>> pb.signal.hamming_window(5)
     Tensor([0.08, 0.54, 1., 0.54, 0.08], dtype=float32)
     """
-    return _cosine("hamming_window", window_length, 0.54, dtype)
+    return _make_cosine_window("hamming_window", window_length, 0.54, dtype)
 
 
 # ---- frames
 
 
-def _frames(x: Array, frame_length: int, frame_step: int) -> Any:
+def _cut_frames(x: Array, frame_length: int, frame_step: int) -> Any:
     if x.shape[-1] < frame_length:
         return np.zeros((*x.shape[:-1], 0, frame_length), x.dtype)
     windows = np.lib.stride_tricks.sliding_window_view(x, frame_length, -1)
     return windows[..., ::frame_step, :].copy()
 
 
-def _frames_shape(x: Shape, frame_length: int, frame_step: int) -> Shape:
+def _infer_frames_shape(x: Shape, frame_length: int, frame_step: int) -> Shape:
     return (*x[:-1], max(0, (x[-1] - frame_length) // frame_step + 1), frame_length)
 
 
-def _frames_adjoint(g: Value, x_shape: Shape, frame_step: int) -> Any:
+def _pull_frames(g: Value, x_shape: Shape, frame_step: int) -> Any:
     return overlap_and_add(g, frame_step, x_shape[-1]) if x_shape[-1] else np.zeros(x_shape, g.dtype)
 
 
@@ -97,9 +97,9 @@ FRAMES: list[Sample] = [
 
 
 @op(
-    _frames,
-    acts=moves(_frames_shape, FRAMES, batch_leading_axes),
-    d=linear(_frames_adjoint),
+    _cut_frames,
+    acts=moves(_infer_frames_shape, FRAMES, batch_leading_axes),
+    d=linear(_pull_frames),
 )
 def frames(x: TensorLike, /, frame_length: int, frame_step: int) -> Any:
     """Return the whole frames of the last axis.
@@ -110,9 +110,9 @@ def frames(x: TensorLike, /, frame_length: int, frame_step: int) -> Any:
     """
 
 
-def _sum_of_frames(x: Array, frame_step: int, length: int | None = None) -> Any:
+def _sum_frames(x: Array, frame_step: int, length: int | None = None) -> Any:
     """Sum overlapping frames by frame or by offset, whichever needs fewer steps."""
-    _sum_shape(x.shape, frame_step, length)
+    _infer_sum_shape(x.shape, frame_step, length)
     *batch, count, size = x.shape
     z = np.zeros((*batch, max(count - 1, 0) * frame_step + size), x.dtype)
     turns = -(-size // frame_step)
@@ -132,14 +132,14 @@ def _sum_of_frames(x: Array, frame_step: int, length: int | None = None) -> Any:
     return np.pad(z, [(0, 0)] * len(batch) + [(0, length - z.shape[-1])])
 
 
-def _sum_shape(x: Shape, frame_step: int, length: int | None = None) -> Shape:
+def _infer_sum_shape(x: Shape, frame_step: int, length: int | None = None) -> Shape:
     if len(x) < 2:
         raise ShapeError(f"overlap_and_add: expected shape (..., frames, frame_length), got {x}.")
-    positive("overlap_and_add", frame_step=frame_step, length=1 if length is None else length)
+    check_positive("overlap_and_add", frame_step=frame_step, length=1 if length is None else length)
     return (*x[:-2], max(x[-2] - 1, 0) * frame_step + x[-1] if length is None else length)
 
 
-def _sum_adjoint(g: Value, x_shape: Shape, frame_step: int) -> Any:
+def _pull_sum(g: Value, x_shape: Shape, frame_step: int) -> Any:
     count, size = x_shape[-2:]
     missing = max(count - 1, 0) * frame_step + size - g.shape[-1]
     if missing > 0:
@@ -148,9 +148,9 @@ def _sum_adjoint(g: Value, x_shape: Shape, frame_step: int) -> Any:
 
 
 @op(
-    _sum_of_frames,
+    _sum_frames,
     acts=moves(
-        _sum_shape,
+        _infer_sum_shape,
         [
             (((2, 3),), {"frame_step": 2}),
             (((2, 3, 5),), {"frame_step": 2}),
@@ -161,7 +161,7 @@ def _sum_adjoint(g: Value, x_shape: Shape, frame_step: int) -> Any:
         ],
         batch_leading_axes,
     ),
-    d=linear(_sum_adjoint),
+    d=linear(_pull_sum),
 )
 def overlap_and_add(x: TensorLike, /, frame_step: int, length: int | None = None) -> Any:
     """Return the signal that is the sum of overlapping frames, ``frame_step`` apart.
@@ -193,7 +193,7 @@ def frame(signal: TensorLike, frame_length: int, frame_step: int, pad_end: bool 
            [3., 4., 5.]])
     """
     signal = check_numbers("frame", "signal", signal)
-    positive("frame", frame_length=frame_length, frame_step=frame_step)
+    check_positive("frame", frame_length=frame_length, frame_step=frame_step)
     if not signal.shape:
         raise ShapeError("frame: a scalar has no axis to cut into frames.")
     n = signal.shape[-1]
@@ -232,9 +232,9 @@ def stft(
     if window_fn is not None and not callable(window_fn):
         raise ArgumentError(f"stft: window_fn must be a function of the length, or None, got {window_fn!r}.")
     if fft_length is None:
-        positive("stft", frame_length=frame_length)
+        check_positive("stft", frame_length=frame_length)
         fft_length = 1 << (int(frame_length) - 1).bit_length()
-    positive("stft", frame_length=frame_length, frame_step=frame_step, fft_length=fft_length)
+    check_positive("stft", frame_length=frame_length, frame_step=frame_step, fft_length=fft_length)
     cut = frame(signal, frame_length, frame_step)
     if window_fn is not None:
         own = window_fn in (hann_window, hamming_window) and cut.dtype.kind == "f"

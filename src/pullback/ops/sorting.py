@@ -49,12 +49,12 @@ def _argsort(x: Array, axis: int = -1, descending: bool = False) -> Any:
     return argsort_stable(x, resolve_axis(x.ndim, axis, "argsort"), descending)
 
 
-def _argsort_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
+def _batch_argsort(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     (x,) = args
     return batch_along_axis(op, args, on, params) if x.ndim > 1 else np.zeros(x.shape, np.intp)
 
 
-def _same(s: Shape, axis: float, descending: bool) -> Shape:
+def _infer_sorted_shape(s: Shape, axis: float, descending: bool) -> Shape:
     if s:
         resolve_axis(len(s), axis, "argsort")
     return s
@@ -63,12 +63,12 @@ def _same(s: Shape, axis: float, descending: bool) -> Shape:
 @op(
     _argsort,
     acts=moves(
-        _same,
+        _infer_sorted_shape,
         [
             (((5,),), {}), (((2, 3),), {"axis": 0, "descending": True}), (((2, 3, 4),), {"axis": 1}), (((),), {}),
             (((0, 3),), {"axis": 0}),
         ],
-        _argsort_each,
+        _batch_argsort,
     ),
     d=no_derivative(),
 )  # fmt: skip
@@ -131,7 +131,7 @@ alias("sort", _sort_in_place)
 
 
 def _search_sorted(sorted_sequence: Any, values: Any, side: Any = "left") -> Any:
-    _search_shape(sorted_sequence.shape, values.shape, side)
+    _infer_search_shape(sorted_sequence.shape, values.shape, side)
     side = side or "left"
     if sorted_sequence.ndim == 1:
         return np.asarray(np.searchsorted(sorted_sequence, values, side)).astype(np.int32)
@@ -140,7 +140,7 @@ def _search_sorted(sorted_sequence: Any, values: Any, side: Any = "left") -> Any
     return np.array(found, np.int32).reshape(values.shape)
 
 
-def _search_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
+def _batch_search(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     if not on[0] and np.ndim(args[0]) == 1:
         return op.call(args, params)
     sequence, values = broadcast_examples(args, on)
@@ -150,7 +150,7 @@ def _search_each(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, 
     return np.reshape(op.call([sequence, rows], params), values.shape)
 
 
-def _search_shape(sequence: Shape, values: Shape, side: str) -> Shape:
+def _infer_search_shape(sequence: Shape, values: Shape, side: str) -> Shape:
     if side not in ("left", "right", None):
         raise ArgumentError(f"search_sorted: side must be 'left' or 'right', got {side!r}.")
     if not sequence or (len(sequence) > 1 and sequence[:-1] != values[:-1]):
@@ -164,13 +164,13 @@ def _search_shape(sequence: Shape, values: Shape, side: str) -> Shape:
 @op(
     _search_sorted,
     acts=moves(
-        _search_shape,
+        _infer_search_shape,
         [
             ((np.array([1.0, 3.0, 5.0]), (4,)), {}), ((np.array([-1.0, 0.0]), (2, 3)), {"side": "right"}),
             ((np.array([[0.0, 1.0], [-1.0, 0.0]]), (2, 3)), {}), ((np.array([0.0]), ()), {}),
             ((np.empty((0, 2)), (0, 3)), {}), ((np.empty(0), (2,)), {}),
         ],
-        _search_each,
+        _batch_search,
     ),
     d=no_derivative(),
     lower=rows("search sorted", np.int32),
@@ -222,7 +222,7 @@ def upper_bound(sorted_sequence: TensorLike, values: TensorLike) -> Any:
 
 
 def _in_top_k(predictions: Any, targets: Array, k: Any = 1) -> Any:
-    _top_k_shape(predictions.shape, targets.shape, k)
+    _infer_top_k_shape(predictions.shape, targets.shape, k)
     check_real("in_top_k", predictions, "predictions")
     n = predictions.shape[-1]
     at = targets.astype(np.intp)
@@ -234,7 +234,7 @@ def _in_top_k(predictions: Any, targets: Array, k: Any = 1) -> Any:
     return np.sum((predictions > mine) | ((predictions == mine) & before), axis=-1) < (1 if k is None else k)
 
 
-def _top_k_shape(predictions: Shape, targets: Shape, k: Any) -> Shape:
+def _infer_top_k_shape(predictions: Shape, targets: Shape, k: Any) -> Shape:
     if not predictions or predictions[:-1] != targets:
         raise ShapeError(
             f"in_top_k: predictions have shape {predictions} and targets have shape {targets}; "
@@ -249,7 +249,7 @@ def _top_k_shape(predictions: Shape, targets: Shape, k: Any) -> Shape:
 @op(
     _in_top_k,
     acts=moves(
-        _top_k_shape,
+        _infer_top_k_shape,
         [
             (((3, 4), np.array([0, 3, 1])), {"k": 2}), (((4,), np.array(2)), {}),
             (((2, 1, 3), np.array([[0], [2]])), {"k": 3}), (((0, 3), np.empty(0, int)), {}),
@@ -273,24 +273,24 @@ def in_top_k(predictions: TensorLike, targets: TensorLike, /, k: int = 1) -> Any
 # ---- sets
 
 
-def _unique_indices(x: Array, axis: int = 0) -> Any:
-    _line(x.shape, axis)
+def _find_unique_indices(x: Array, axis: int = 0) -> Any:
+    _infer_unique_shape(x.shape, axis)
     first, which = np.unique(x, return_index=True, return_inverse=True, axis=axis)[1:]
     rank = np.empty(len(first), np.int32)  # NumPy's are sorted by value
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[which.reshape(-1)]
 
 
-def _line(s: Shape, axis: int) -> Shape:
+def _infer_unique_shape(s: Shape, axis: int) -> Shape:
     if not s:
         raise ShapeError("unique: x must have at least one axis, got rank 0.")
     return (s[resolve_axis(len(s), axis, "unique")],)
 
 
 @op(
-    _unique_indices,
+    _find_unique_indices,
     acts=moves(
-        _line,
+        _infer_unique_shape,
         [
             (((5,),), {}), ((np.array([2.0, 1.0, 2.0]),), {}), (((0, 3),), {}),
             ((np.array([[1, 2, 1], [0, 3, 0]]),), {"axis": -1}),
@@ -373,7 +373,7 @@ class SetDifference(NamedTuple):
     indices: Any
 
 
-def _vector(name: str, argument: str, x: TensorLike) -> Any:
+def _check_vector(name: str, argument: str, x: TensorLike) -> Any:
     x = check_numbers(name, argument, x)
     if x.ndim != 1:
         raise ShapeError(f"{name}: {argument} must be a vector, got shape {x.shape}; flatten it first.")
@@ -387,13 +387,13 @@ def setdiff1d(x: TensorLike, y: TensorLike) -> SetDifference:
     >>> setdiff1d(np.array([5.0, 2.0, 5.0]), np.array([2.0]))
     SetDifference(values=array([5., 5.]), indices=array([0, 2], dtype=int32))
     """
-    x, y = _vector("setdiff1d", "x", x), _vector("setdiff1d", "y", y)
+    x, y = _check_vector("setdiff1d", "x", x), _check_vector("setdiff1d", "y", y)
     indices = np.flatnonzero(~read_sizes("setdiff1d", isin(x, y))).astype(np.int32)
     values: Any = np.take(x, indices, axis=0)
     return SetDifference(values, constant(indices) if isinstance(values, Tensor) else indices)
 
 
-def _rows(name: str, x: TensorLike, y: TensorLike) -> tuple[Any, Any]:
+def _flatten_sets(name: str, x: TensorLike, y: TensorLike) -> tuple[Any, Any]:
     """Return both sets flattened."""
     return np.reshape(check_numbers(name, "x", x), -1), np.reshape(check_numbers(name, "y", y), -1)
 
@@ -411,7 +411,7 @@ def union1d(x: TensorLike, y: TensorLike) -> Any:
     >>> union1d(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
     array([1., 2., 3.])
     """
-    both = np.concatenate(_rows("union1d", x, y))
+    both = np.concatenate(_flatten_sets("union1d", x, y))
     return _sort_set("union1d", both, np.ones(both.shape, bool))
 
 
@@ -422,7 +422,7 @@ def intersect1d(x: TensorLike, y: TensorLike) -> Any:
     >>> intersect1d(np.array([3.0, 1.0, 2.0]), np.array([1.0, 3.0]))
     array([1., 3.])
     """
-    x, y = _rows("intersect1d", x, y)
+    x, y = _flatten_sets("intersect1d", x, y)
     return _sort_set("intersect1d", x, isin(x, y))
 
 
@@ -436,6 +436,6 @@ def setxor1d(x: TensorLike, y: TensorLike) -> Any:
     >>> setxor1d(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
     array([2., 3.])
     """
-    x, y = _rows("setxor1d", x, y)
+    x, y = _flatten_sets("setxor1d", x, y)
     both = np.concatenate([x, y])
     return _sort_set("setxor1d", both, ~(isin(both, x) & isin(both, y)))

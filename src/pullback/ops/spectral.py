@@ -108,7 +108,7 @@ def weigh_bins(x: Value, n: int, axis: int, inner: float) -> Any:
     return x * np.reshape(weights, (-1,) + (1,) * (x.ndim - axis % x.ndim - 1))
 
 
-def real_only(name: str, transform: Callable[..., Any]) -> Any:
+def refuse_complex(name: str, transform: Callable[..., Any]) -> Any:
     def run(x: Array, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
         if x.dtype.kind == "c":
             raise ArgumentError(f"{name}: the input must be real numbers, got dtype {x.dtype}. Use fft, or pb.real(x).")
@@ -206,7 +206,7 @@ def ifft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | No
     """
 
 
-def _rfft_adjoint(g: Value, x_shape: Shape, n: int | None, axis: int, norm: str | None) -> Any:
+def _pull_rfft(g: Value, x_shape: Shape, n: int | None, axis: int, norm: str | None) -> Any:
     n = x_shape[axis] if n is None else n
     z = run_irfft(weigh_bins(np.conjugate(g), n, axis, 0.5), n, axis, SAME_FACTOR[norm])
     return resize_axis(z, axis, x_shape[axis])
@@ -215,8 +215,8 @@ def _rfft_adjoint(g: Value, x_shape: Shape, n: int | None, axis: int, norm: str 
 @op(
     np.fft.rfft,
     acts=Transform(lambda n: n // 2 + 1, bins=False),
-    d=linear(_rfft_adjoint),
-    run=real_only("rfft", run_rfft),
+    d=linear(_pull_rfft),
+    run=refuse_complex("rfft", run_rfft),
 )
 def rfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
     """Return the Fourier transform of real numbers at non-negative frequencies; the others are its conjugates.
@@ -231,7 +231,7 @@ def rfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | No
     """
 
 
-def _irfft_adjoint(g: Value, x: Value, axis: int, norm: str | None) -> Any:
+def _pull_irfft(g: Value, x: Value, axis: int, norm: str | None) -> Any:
     n = g.shape[axis]
     d = resize_axis(weigh_bins(run_rfft(g, n, axis, SAME_FACTOR[norm]), n, axis, 2.0), axis, x.shape[axis])
     return d if x.dtype.kind == "c" else np.real(d)
@@ -240,7 +240,7 @@ def _irfft_adjoint(g: Value, x: Value, axis: int, norm: str | None) -> Any:
 @op(
     np.fft.irfft,
     acts=Transform(given=lambda bins: 2 * (bins - 1)),
-    d=linear(_irfft_adjoint),
+    d=linear(_pull_irfft),
     run=run_irfft,
 )
 def irfft(x: TensorLike, /, n: int | None = None, axis: Axis = -1, norm: str | None = None) -> Any:
@@ -292,7 +292,7 @@ def ihfft(x: TensorLike, n: int | None = None, axis: Axis = -1, norm: str | None
 # ---- along several
 
 
-def _plan(name: str, x: Any, s: Any, axes: Any, given: Callable[[int], int] = int) -> list[tuple[int, int]]:
+def _plan_axes(name: str, x: Any, s: Any, axes: Any, given: Callable[[int], int] = int) -> list[tuple[int, int]]:
     """Return pairs of an axis and its length; ``given`` is the default length of the last one."""
     shape = x.shape
     for argument, given_one in (("s", s), ("axes", axes)):
@@ -326,7 +326,7 @@ def fftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm:
            [0.+0.j, 0.+0.j]])
     """
     x = check_numbers("fftn", "x", x)
-    for axis, n in reversed(_plan("fftn", x, s, axes)):
+    for axis, n in reversed(_plan_axes("fftn", x, s, axes)):
         x = fft(x, n, axis, norm)
     return x
 
@@ -344,7 +344,7 @@ def ifftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm
            [0.+0.j, 0.+0.j]])
     """
     x = check_numbers("ifftn", "x", x)
-    for axis, n in reversed(_plan("ifftn", x, s, axes)):
+    for axis, n in reversed(_plan_axes("ifftn", x, s, axes)):
         x = ifft(x, n, axis, norm)
     return x
 
@@ -363,7 +363,7 @@ def rfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, norm
            [0.+0.j, 0.+0.j]])
     """
     x = check_numbers("rfftn", "x", x)
-    *others, (last, n) = _plan("rfftn", x, s, axes)
+    *others, (last, n) = _plan_axes("rfftn", x, s, axes)
     x = rfft(x, n, last, norm)
     for axis, length_of_it in reversed(others):
         x = fft(x, length_of_it, axis, norm)
@@ -383,7 +383,7 @@ def irfftn(x: TensorLike, s: Sequence[int] | None = None, axes: Axis = None, nor
            [1., 1.]])
     """
     x = check_numbers("irfftn", "x", x)
-    *others, (last, n) = _plan("irfftn", x, s, axes, lambda bins: 2 * (bins - 1))
+    *others, (last, n) = _plan_axes("irfftn", x, s, axes, lambda bins: 2 * (bins - 1))
     for axis, length_of_it in others:
         x = ifft(x, length_of_it, axis, norm)
     return irfft(x, n, last, norm)

@@ -85,7 +85,7 @@ def atan(x: TensorLike, /) -> Any:
     """
 
 
-def _over_square(g: Array, b: ArrayOrNumber, r: Array) -> Any:
+def _divide_by_square(g: Array, b: ArrayOrNumber, r: Array) -> Any:
     return g * (b / r) / r  # the square itself could overflow, or vanish
 
 
@@ -94,8 +94,8 @@ def _over_square(g: Array, b: ArrayOrNumber, r: Array) -> Any:
     acts=elementwise2,
     domain=(0.5, 2.0),
     d=partials(
-        lambda g, a, b: _over_square(g, b, np.hypot(a, b)),
-        lambda g, a, b: -_over_square(g, a, np.hypot(a, b)),
+        lambda g, a, b: _divide_by_square(g, b, np.hypot(a, b)),
+        lambda g, a, b: -_divide_by_square(g, a, np.hypot(a, b)),
     ),
 )
 def atan2(a: TensorLike, b: TensorLike, /) -> Any:

@@ -22,7 +22,7 @@ NAMES = FUNCTIONS["fft"]
 __getattr__ = partial(make_fallback, "fft")
 
 
-def _transform(name: str) -> Any:
+def _make_transform(name: str) -> Any:
     """Return the transform of one axis, which NumPy has under the same name."""
     by_numpy = getattr(np.fft, name)
 
@@ -36,7 +36,7 @@ def _transform(name: str) -> Any:
     return transform
 
 
-def _transform_several(name: str, usual: tuple[int, ...] | None) -> Any:
+def _make_transform_of_axes(name: str, usual: tuple[int, ...] | None) -> Any:
     by_numpy = getattr(np.fft, name)
 
     def transform(
@@ -52,12 +52,12 @@ def _transform_several(name: str, usual: tuple[int, ...] | None) -> Any:
     return transform
 
 
-fft, ifft, rfft, irfft = map(_transform, ("fft", "ifft", "rfft", "irfft"))
-hfft, ihfft = map(_transform, ("hfft", "ihfft"))
-fftn, ifftn = _transform_several("fftn", None), _transform_several("ifftn", None)
-rfftn, irfftn = _transform_several("rfftn", None), _transform_several("irfftn", None)
-fft2, ifft2 = _transform_several("fft2", (-2, -1)), _transform_several("ifft2", (-2, -1))
-rfft2, irfft2 = _transform_several("rfft2", (-2, -1)), _transform_several("irfft2", (-2, -1))
+fft, ifft, rfft, irfft = map(_make_transform, ("fft", "ifft", "rfft", "irfft"))
+hfft, ihfft = map(_make_transform, ("hfft", "ihfft"))
+fftn, ifftn = _make_transform_of_axes("fftn", None), _make_transform_of_axes("ifftn", None)
+rfftn, irfftn = _make_transform_of_axes("rfftn", None), _make_transform_of_axes("irfftn", None)
+fft2, ifft2 = _make_transform_of_axes("fft2", (-2, -1)), _make_transform_of_axes("ifft2", (-2, -1))
+rfft2, irfft2 = _make_transform_of_axes("rfft2", (-2, -1)), _make_transform_of_axes("irfft2", (-2, -1))
 
 
 def hfftn(
@@ -110,37 +110,37 @@ INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 ROOT_TWO = 2**0.5
 
 
-def _fourier(x: Value, length: int) -> Any:
+def _transform_fourier(x: Value, length: int) -> Any:
     return np.fft.fft(x, length)
 
 
-def _cosines(x: Value, kind: int) -> Any:
+def _transform_cosines(x: Value, kind: int) -> Any:
     """Return the cosine transform of the last axis, without a factor."""
     n = x.shape[-1]
     k = np.arange(n)
     if kind == 1:
-        return np.real(_fourier(np.concatenate([x, x[..., -2:0:-1]], -1), 2 * n - 2)[..., :n])
+        return np.real(_transform_fourier(np.concatenate([x, x[..., -2:0:-1]], -1), 2 * n - 2)[..., :n])
     if kind == 2:
-        return np.real(_fourier(x, 2 * n)[..., :n] * (2 * np.exp(-0.5j * np.pi / n * k)))
+        return np.real(_transform_fourier(x, 2 * n)[..., :n] * (2 * np.exp(-0.5j * np.pi / n * k)))
     if kind == 3:
-        return np.real(_fourier(x * (np.where(k, 2, 1) * np.exp(-0.5j * np.pi / n * k)), 2 * n)[..., :n])
-    turned = _fourier(x * np.exp(-0.5j * np.pi / n * k), 2 * n)[..., :n]
+        return np.real(_transform_fourier(x * (np.where(k, 2, 1) * np.exp(-0.5j * np.pi / n * k)), 2 * n)[..., :n])
+    turned = _transform_fourier(x * np.exp(-0.5j * np.pi / n * k), 2 * n)[..., :n]
     return np.real(turned * (2 * np.exp(-0.25j * np.pi / n * (2 * k + 1))))
 
 
-def _sines(x: Value, kind: int) -> Any:
+def _transform_sines(x: Value, kind: int) -> Any:
     """Return the sine transform of the last axis, without a factor."""
     n = x.shape[-1]
     k = np.arange(n)
     nothing = np.zeros((*x.shape[:-1], 1), x.dtype)
     if kind == 1:
-        return -2 * np.imag(_fourier(np.concatenate([nothing, x], -1), 2 * n + 2)[..., 1 : n + 1])
+        return -2 * np.imag(_transform_fourier(np.concatenate([nothing, x], -1), 2 * n + 2)[..., 1 : n + 1])
     if kind == 2:
-        return -np.imag(_fourier(x, 2 * n)[..., 1 : n + 1] * (2 * np.exp(-0.5j * np.pi / n * (k + 1))))
+        return -np.imag(_transform_fourier(x, 2 * n)[..., 1 : n + 1] * (2 * np.exp(-0.5j * np.pi / n * (k + 1))))
     if kind == 3:
         turned = x * (np.where(k == n - 1, 1, 2) * np.exp(-0.5j * np.pi / n * (k + 1)))
-        return -np.imag(_fourier(np.concatenate([nothing, turned], -1), 2 * n)[..., :n])
-    turned = _fourier(x * np.exp(-0.5j * np.pi / n * k), 2 * n)[..., :n]
+        return -np.imag(_transform_fourier(np.concatenate([nothing, turned], -1), 2 * n)[..., :n])
+    turned = _transform_fourier(x * np.exp(-0.5j * np.pi / n * k), 2 * n)[..., :n]
     return -np.imag(turned * (2 * np.exp(-0.25j * np.pi / n * (2 * k + 1))))
 
 
@@ -172,14 +172,14 @@ def _transform_real(x: Value, cosine: bool, kind: int, norm: str | None, back: b
     kind = INVERSE[kind] if back else kind
     size = 2 * (n - 1 if cosine else n + 1) if kind == 1 else 2 * n
     into, out = ENDS[cosine, kind] if orthogonalize or (orthogonalize is None and norm == "ortho") else ((), ())
-    made = (_cosines if cosine else _sines)(_scale_ends(x, into, ROOT_TWO) if into else x, kind)
+    made = (_transform_cosines if cosine else _transform_sines)(_scale_ends(x, into, ROOT_TWO) if into else x, kind)
     made = _scale_ends(made, out, 1 / ROOT_TWO) if out else made
     if norm == "ortho":
         return made * size**-0.5
     return made / size if (norm == "forward") != back else made
 
 
-def _real_transform(name: str) -> Any:
+def _make_real_transform(name: str) -> Any:
     cosine, back = "c" in name, name.startswith("i")
 
     def transform(
@@ -200,10 +200,10 @@ def _real_transform(name: str) -> Any:
     return transform
 
 
-dct, idct, dst, idst = map(_real_transform, ("dct", "idct", "dst", "idst"))
+dct, idct, dst, idst = map(_make_real_transform, ("dct", "idct", "dst", "idst"))
 
 
-def _real_transform_several(one: Function, name: str) -> Any:
+def _make_real_transform_of_axes(one: Function, name: str) -> Any:
     def transform(
         x: TensorLike, type: int = 2, s: Sequence[int] | None = None, axes: Axis = None, norm: str | None = None,
         overwrite_x: bool = False, workers: int | None = None, orthogonalize: bool | None = None,
@@ -220,5 +220,5 @@ def _real_transform_several(one: Function, name: str) -> Any:
     return transform
 
 
-dctn, idctn = _real_transform_several(dct, "dctn"), _real_transform_several(idct, "idctn")
-dstn, idstn = _real_transform_several(dst, "dstn"), _real_transform_several(idst, "idstn")
+dctn, idctn = _make_real_transform_of_axes(dct, "dctn"), _make_real_transform_of_axes(idct, "idctn")
+dstn, idstn = _make_real_transform_of_axes(dst, "dstn"), _make_real_transform_of_axes(idst, "idstn")

@@ -33,7 +33,7 @@ __getattr__ = partial(make_fallback, "integrate")
 # ---- of samples
 
 
-def _steps(y: Value, x: TensorLike | None, dx: TensorLike, axis: int) -> Any:
+def _measure_steps(y: Value, x: TensorLike | None, dx: TensorLike, axis: int) -> Any:
     """Return the distances of the samples along an axis, shaped to multiply with them."""
     if x is None:
         return as_float(dx)
@@ -56,7 +56,7 @@ def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: TensorLike = 1.0, 
     """
     y = as_float(y)
     a, b = _cut(y, axis, slice(None, -1), slice(1, None))
-    return np.sum(_steps(y, x, dx, axis) * (a + b) / 2, axis)
+    return np.sum(_measure_steps(y, x, dx, axis) * (a + b) / 2, axis)
 
 
 def cumulative_trapezoid(
@@ -65,7 +65,7 @@ def cumulative_trapezoid(
     """Return the cumulative integral of samples by the trapezoidal rule."""
     y = as_float(y)
     a, b = _cut(y, axis, slice(None, -1), slice(1, None))
-    return _begin_with(initial, np.cumsum(_steps(y, x, dx, axis) * (a + b) / 2, axis), axis)
+    return _begin_with(initial, np.cumsum(_measure_steps(y, x, dx, axis) * (a + b) / 2, axis), axis)
 
 
 def _begin_with(initial: float | None, made: Value, axis: int) -> Any:
@@ -77,7 +77,7 @@ def _begin_with(initial: float | None, made: Value, axis: int) -> Any:
     return np.concatenate([np.full(shape, float(initial)), made], axis)
 
 
-def _simpson_pairs(y: Value, h: Value) -> Any:
+def _integrate_pairs(y: Value, h: Value) -> Any:
     """Return Simpson's rule of samples along axis 0, an odd number of them, with distances ``h``."""
     y0, y1, y2 = y[:-2:2], y[1:-1:2], y[2::2]
     h0, h1 = h[::2], h[1::2]
@@ -90,18 +90,18 @@ def simpson(y: TensorLike, x: TensorLike | None = None, *, dx: TensorLike = 1.0,
     """Return the integral of samples by Simpson's rule, with a correction where their number is even."""
     y = as_float(y)
     n = y.shape[axis]
-    h = _steps(y, x, dx, axis)
+    h = _measure_steps(y, x, dx, axis)
     rows = np.moveaxis(y, axis, 0)
     if h.ndim != y.ndim:
         h = np.broadcast_to(h, (n - 1, *(1,) * (y.ndim - 1)))
     else:
         h = np.moveaxis(h, axis, 0)
     if n % 2:
-        return _simpson_pairs(rows, h)
+        return _integrate_pairs(rows, h)
     if n == 2:
         return 0.5 * h[-1] * (rows[-1] + rows[-2])
     a, b = h[-2], h[-1]
-    made = _simpson_pairs(rows[:-1], h[:-1])
+    made = _integrate_pairs(rows[:-1], h[:-1])
     alpha, beta = (2 * b**2 + 3 * a * b) / (6 * (a + b)), (b**2 + 3 * a * b) / (6 * a)
     return made + alpha * rows[-1] + beta * rows[-2] - b**3 / (6 * a * (a + b)) * rows[-3]
 
@@ -133,7 +133,7 @@ def cumulative_simpson(
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(21)
 
 
-def _plain(x: TensorLike) -> float:
+def _as_plain_float(x: TensorLike) -> float:
     return float(np.asarray(concrete(as_operand(x))))
 
 
@@ -159,11 +159,11 @@ def quad(
         parts = [quad(func, *pair, args, 0, epsabs, epsrel, limit) for pair in ends]
         return sum(value for value, _ in parts), sum(error for _, error in parts)
     if given:
-        if is_traced(a, b, args, func((_plain(a) + _plain(b)) / 2, *args)):
+        if is_traced(a, b, args, func((_as_plain_float(a) + _as_plain_float(b)) / 2, *args)):
             raise NoRuleError(f"pb.scipy.integrate.quad: {', '.join(given)} is not differentiable here.")
         return make_fallback("integrate", "quad")(func, a, b, args, full_output, epsabs, epsrel, limit, **options)
-    low, high = _plain(a), _plain(b)
-    result = load("integrate").quad(lambda x: _plain(func(x, *args)), low, high, (), 1, epsabs, epsrel, limit)
+    low, high = _as_plain_float(a), _as_plain_float(b)
+    result = load("integrate").quad(lambda x: _as_plain_float(func(x, *args)), low, high, (), 1, epsabs, epsrel, limit)
     value, error, info = result[:3]
     total = _sum_parts(func, args, a, b, low, high, info)
     if isinstance(total, Tensor) and is_traced(total):
@@ -173,9 +173,9 @@ def quad(
 
 def _list_ends(a: TensorLike, b: TensorLike, points: Iterable[TensorLike]) -> list[TensorLike]:
     """Return the limits of an integral and the points between them, in the order from ``a`` to ``b``."""
-    low, high = sorted((_plain(a), _plain(b)))
-    inner = sorted(p for p in map(_plain, points) if low < p < high)
-    return [a, *(inner if _plain(a) < _plain(b) else inner[::-1]), b]
+    low, high = sorted((_as_plain_float(a), _as_plain_float(b)))
+    inner = sorted(p for p in map(_as_plain_float, points) if low < p < high)
+    return [a, *(inner if _as_plain_float(a) < _as_plain_float(b) else inner[::-1]), b]
 
 
 def _sum_parts(
@@ -199,14 +199,14 @@ def _sum_parts(
         weights = abs(end - start) / 2 * WEIGHTS  # the sign is that of b - a
         for t, w in zip(places, weights, strict=True):
             if infinite:
-                total = total + w / (t * t) * _at_infinity(func, args, a, b, low, high, (1 - t) / t)
+                total = total + w / (t * t) * _evaluate_at_infinity(func, args, a, b, low, high, (1 - t) / t)
             else:
                 share = (t - low) / (high - low)
                 total = total + w / abs(high - low) * (b - a) * as_operand(func(a + (b - a) * share, *args))
     return total
 
 
-def _at_infinity(
+def _evaluate_at_infinity(
     func: Function, args: tuple[object, ...], a: Operand, b: Operand, low: float, high: float, far: float
 ) -> Any:
     if np.isinf(low) and np.isinf(high):
@@ -270,7 +270,7 @@ def solve_ivp(
     def plain(t: float, y: Array) -> Any:
         return np.asarray(concrete(as_operand(fun(t, y, *args))), float)
 
-    start, end = (_plain(t) for t in t_span)
+    start, end = (_as_plain_float(t) for t in t_span)
     state = np.asarray(concrete(as_float(y0)), float)
     times = None if t_eval is None else np.asarray(concrete(as_float(t_eval)), float)
     with report_progress("solve_ivp") as shown:

@@ -126,7 +126,7 @@ def _prepare(x: TensorLike, y: TensorLike, axis: int) -> tuple[Any, Any, int]:
     return x, y, axis
 
 
-def _hermite(x: Value, y: Value, slopes: Value) -> Any:
+def _make_hermite_pieces(x: Value, y: Value, slopes: Value) -> Any:
     """Return the coefficients of the cubic pieces with these values and slopes."""
     h = _expand(np.diff(x), y.ndim - 1)
     rise = np.diff(y, axis=0) / h
@@ -141,7 +141,7 @@ class CubicHermiteSpline(PPoly):
         self, x: TensorLike, y: TensorLike, dydx: TensorLike, axis: int = 0, extrapolate: bool | str | None = None
     ) -> None:
         x, y, axis = _prepare(x, y, axis)
-        super().__init__(_hermite(x, y, np.moveaxis(as_float(dydx), axis, 0)), x, extrapolate, axis)
+        super().__init__(_make_hermite_pieces(x, y, np.moveaxis(as_float(dydx), axis, 0)), x, extrapolate, axis)
 
 
 class CubicSpline(PPoly):
@@ -164,7 +164,7 @@ class CubicSpline(PPoly):
         slopes = _solve_slopes(x, y, bc_type)
         if extrapolate is None and bc_type == "periodic":
             extrapolate = "periodic"
-        super().__init__(_hermite(x, y, slopes), x, extrapolate, axis)
+        super().__init__(_make_hermite_pieces(x, y, slopes), x, extrapolate, axis)
 
 
 def _solve_slopes(x: Value, y: Value, bc_type: Any) -> Any:
@@ -184,14 +184,14 @@ def _solve_slopes(x: Value, y: Value, bc_type: Any) -> Any:
     if n == 2:
         ends = tuple((1, rise[0]) if e == "not-a-knot" else e for e in ends)
     rows, right = [], []
-    first, value = _end_equation(ends[0], h, rise, 1)
+    first, value = _make_end_equation(ends[0], h, rise, 1)
     rows.append(np.concatenate([first, np.zeros(n - 2)]))
     right.append(value)
     for i in range(1, n - 1):
         middle = np.stack([h[i], 2 * (h[i - 1] + h[i]), h[i - 1]])
         rows.append(np.concatenate([np.zeros(i - 1), middle, np.zeros(n - i - 2)]))
         right.append(3 * (h[i] * rise[i - 1] + h[i - 1] * rise[i]))
-    last, value = _end_equation(ends[1], h[::-1], rise[::-1], -1)
+    last, value = _make_end_equation(ends[1], h[::-1], rise[::-1], -1)
     rows.append(np.concatenate([np.zeros(n - 2), last[::-1]]))
     right.append(value)
     return _solve_rows(rows, right)
@@ -203,7 +203,7 @@ def _solve_rows(rows: list[Any], right: list[Any]) -> Any:
     return np.reshape(linalg.solve(system, np.reshape(b, (b.shape[0], -1))), b.shape)
 
 
-def _end_equation(kind: Any, h: Value, rise: Value, side: int) -> tuple[Any, Any]:
+def _make_end_equation(kind: Any, h: Value, rise: Value, side: int) -> tuple[Any, Any]:
     """Return the equation at an end: the factors of the two slopes nearest to it, and the right side."""
     if kind == "not-a-knot":
         d = h[0] + h[1]
@@ -233,7 +233,7 @@ def _solve_periodic(n: int, h: Value, rise: Value) -> Any:
     return np.concatenate([slopes, slopes[:1]])
 
 
-def _pchip_end(h0: Value, h1: Value, m0: Value, m1: Value) -> Any:
+def _find_end_slope(h0: Value, h1: Value, m0: Value, m1: Value) -> Any:
     weight: Any = 2 * h0 + h1
     d = (weight * m0 - h0 * m1) / (h0 + h1)
     against = np.sign(d) != np.sign(m0)
@@ -255,10 +255,10 @@ class PchipInterpolator(PPoly):
             w1, w2 = 2 * h[1:] + h[:-1], h[1:] + 2 * h[:-1]
             before, after = np.where(flat, 1.0, m[:-1]), np.where(flat, 1.0, m[1:])
             inner = np.where(flat, 0.0, (w1 + w2) / (w1 / before + w2 / after))
-            first = np.expand_dims(_pchip_end(h[0], h[1], m[0], m[1]), 0)
-            last = np.expand_dims(_pchip_end(h[-1], h[-2], m[-1], m[-2]), 0)
+            first = np.expand_dims(_find_end_slope(h[0], h[1], m[0], m[1]), 0)
+            last = np.expand_dims(_find_end_slope(h[-1], h[-2], m[-1], m[-2]), 0)
             slopes = np.concatenate([first, inner, last])
-        super().__init__(_hermite(x, y, slopes), x, extrapolate, axis)
+        super().__init__(_make_hermite_pieces(x, y, slopes), x, extrapolate, axis)
 
 
 class Akima1DInterpolator(PPoly):
@@ -290,7 +290,7 @@ class Akima1DInterpolator(PPoly):
             level = both <= 1e-9 * np.max(strip(both), initial=-np.inf)
             steep = (f1 * m[1:-2] + f2 * m[2:-1]) / np.where(level, 1.0, both)
             slopes = np.where(level, 0.5 * (m[3:] + m[:-3]), steep)
-        super().__init__(_hermite(x, y, slopes), x, False if extrapolate is None else extrapolate, axis)
+        super().__init__(_make_hermite_pieces(x, y, slopes), x, False if extrapolate is None else extrapolate, axis)
 
 
 def pchip_interpolate(xi: TensorLike, yi: TensorLike, x: TensorLike, der: int = 0, axis: int = 0) -> Any:

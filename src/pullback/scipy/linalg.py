@@ -28,7 +28,7 @@ NAMES = FUNCTIONS["linalg"]
 __getattr__ = partial(make_fallback, "linalg")
 
 
-def _adjoint(a: Value) -> Any:
+def _conjugate_transpose(a: Value) -> Any:
     return np.conj(np.swapaxes(a, -1, -2)) if a.dtype.kind == "c" else np.swapaxes(a, -1, -2)
 
 
@@ -39,7 +39,7 @@ def _transpose_by(a: Value, trans: int | str) -> Any:
     if trans in (1, "T"):
         return np.swapaxes(a, -1, -2)
     if trans in (2, "C"):
-        return _adjoint(a)
+        return _conjugate_transpose(a)
     raise ArgumentError(f"scipy.linalg: trans must be 0, 1 or 2, 'N', 'T' or 'C'; got {trans!r}.")
 
 
@@ -211,7 +211,7 @@ def solve_sylvester(a: TensorLike, b: TensorLike, q: TensorLike) -> Any:
 def solve_continuous_lyapunov(a: TensorLike, q: TensorLike) -> Any:
     """Return the solution of ``a @ x + x @ aᴴ = q``."""
     a = as_float(a)
-    return solve_sylvester(a, _adjoint(a), q)
+    return solve_sylvester(a, _conjugate_transpose(a), q)
 
 
 solve_lyapunov = solve_continuous_lyapunov
@@ -274,10 +274,12 @@ def eigh(
         factor = linalg.cholesky(mirror_triangle(as_float(b), "L" if lower else "U"))
         if type == 1:
             half = linalg.triangular_solve(factor, a)
-            w, u = linalg.eigh(_symmetric(_adjoint(linalg.triangular_solve(factor, _adjoint(half)))))
+            w, u = linalg.eigh(
+                _symmetrize(_conjugate_transpose(linalg.triangular_solve(factor, _conjugate_transpose(half))))
+            )
         else:
-            w, u = linalg.eigh(_symmetric(np.matmul(_adjoint(factor), np.matmul(a, factor))))
-        v = np.matmul(factor, u) if type == 3 else linalg.triangular_solve(_adjoint(factor), u, lower=False)
+            w, u = linalg.eigh(_symmetrize(np.matmul(_conjugate_transpose(factor), np.matmul(a, factor))))
+        v = np.matmul(factor, u) if type == 3 else linalg.triangular_solve(_conjugate_transpose(factor), u, lower=False)
         v = v if eigvals_only else v * _match_signs(v, a, b, lower, type)
     if subset_by_index is not None:
         low, high = subset_by_index
@@ -300,8 +302,8 @@ def _match_signs(v: Value, a: Value, b: TensorLike | None, lower: bool, kind: in
     return run_plain(compare, v, a, *([] if b is None else [as_float(b)]))
 
 
-def _symmetric(a: Value) -> Any:
-    return (a + _adjoint(a)) / 2
+def _symmetrize(a: Value) -> Any:
+    return (a + _conjugate_transpose(a)) / 2
 
 
 def eigvalsh(a: TensorLike, b: TensorLike | None = None, *, lower: bool = True, **options: Any) -> Any:
@@ -346,8 +348,8 @@ def polar(a: TensorLike, side: str = "right") -> Any:
     u, s, vh = linalg.svd(as_float(a), False, True)
     unitary = np.matmul(u, vh)
     if side == "right":
-        return unitary, np.matmul(_adjoint(vh) * s, vh)
-    return unitary, np.matmul(u * s, _adjoint(u))
+        return unitary, np.matmul(_conjugate_transpose(vh) * s, vh)
+    return unitary, np.matmul(u * s, _conjugate_transpose(u))
 
 
 def orthogonal_procrustes(A: TensorLike, B: TensorLike, check_finite: bool = True) -> Any:
@@ -421,18 +423,20 @@ def expm(a: TensorLike) -> Any:
         norm = np.max(np.sum(np.abs(stop_gradient(a)), -2))
         count = np.ceil(np.log2(np.maximum(norm / WIDEST, 1.0)))
         steps = np.astype(count, np.int32)
-        return fori_loop(0, steps, lambda _, x: np.matmul(x, x), _pade(a / 2.0**count), max_steps=MOST_SQUARINGS)
+        return fori_loop(
+            0, steps, lambda _, x: np.matmul(x, x), _approximate_by_pade(a / 2.0**count), max_steps=MOST_SQUARINGS
+        )
     size = float(np.max(np.sum(np.abs(values), -2), initial=0.0))
     if not np.isfinite(size):
         raise ArgumentError("scipy.linalg.expm: the matrix has numbers that are not finite.")
     count = max(0, int(np.ceil(np.log2(max(size, 1e-300) / WIDEST))))
-    made = _pade(a / 2.0**count)
+    made = _approximate_by_pade(a / 2.0**count)
     for _ in range(count):
         made = np.matmul(made, made)
     return made
 
 
-def _pade(a: Value) -> Any:
+def _approximate_by_pade(a: Value) -> Any:
     c, one = PADE, np.eye(a.shape[-1], dtype=a.dtype)
     a2 = np.matmul(a, a)
     a4 = np.matmul(a2, a2)

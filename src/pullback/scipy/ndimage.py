@@ -53,7 +53,7 @@ def store_output(function: F) -> F:
     return cast("F", call)
 
 
-def _per_axis(value: object, count: int) -> list[Any]:
+def _repeat_per_axis(value: object, count: int) -> list[Any]:
     return [*value] if isinstance(value, list | tuple) else [value] * count
 
 
@@ -82,7 +82,7 @@ def _pad_image(x: Value, shape: tuple[int, ...], mode: str, cval: float, origin:
     """Return an image with a border, so that the window of this shape around each pixel is inside it."""
     if mode not in MODES:
         raise ArgumentError(f"scipy.ndimage: unknown mode {mode!r}, expected one of {', '.join(map(repr, MODES))}.")
-    before = [n // 2 + o for n, o in zip(shape, _per_axis(origin, x.ndim), strict=True)]
+    before = [n // 2 + o for n, o in zip(shape, _repeat_per_axis(origin, x.ndim), strict=True)]
     pads = [(b, n - 1 - b) for b, n in zip(before, shape, strict=True)]
     more = {"constant_values": cval} if MODES[mode] == "constant" else {}
     return np.pad(x, pads, mode=MODES[mode], **more)  # type: ignore[call-overload]
@@ -99,11 +99,11 @@ def convolve(
 ) -> Any:
     """Return ``correlate`` with the weights reversed."""
     w = as_float(weights)
-    origins = [-o - (1 if n % 2 == 0 else 0) for o, n in zip(_per_axis(origin, w.ndim), w.shape, strict=True)]
+    origins = [-o - (1 if n % 2 == 0 else 0) for o, n in zip(_repeat_per_axis(origin, w.ndim), w.shape, strict=True)]
     return correlate(input, np.flip(w), None, mode, cval, origins)
 
 
-def _along(x: Value, w: Value, axis: int) -> tuple[Any, int]:
+def _orient_weights(x: Value, w: Value, axis: int) -> tuple[Any, int]:
     axis = axis % x.ndim
     return np.reshape(w, [-1 if i == axis else 1 for i in range(x.ndim)]), axis
 
@@ -115,7 +115,7 @@ def correlate1d(
 ) -> Any:  # fmt: skip
     """Return ``correlate`` along one axis."""
     x = as_float(input)
-    w, axis = _along(x, as_float(weights), axis)
+    w, axis = _orient_weights(x, as_float(weights), axis)
     return correlate(x, w, None, mode, cval, [origin if i == axis else 0 for i in range(x.ndim)])
 
 
@@ -126,14 +126,14 @@ def convolve1d(
 ) -> Any:  # fmt: skip
     """Return ``convolve`` along one axis."""
     x = as_float(input)
-    w, axis = _along(x, as_float(weights), axis)
+    w, axis = _orient_weights(x, as_float(weights), axis)
     return convolve(x, w, None, mode, cval, [origin if i == axis else 0 for i in range(x.ndim)])
 
 
 # ---- Gaussian and uniform filters
 
 
-def _gauss_weights(sigma: Value, order: int, radius: int) -> Any:
+def _make_gauss_weights(sigma: Value, order: int, radius: int) -> Any:
     """Return the weights of a Gauss filter and its derivative, which are differentiable by ``sigma``."""
     x = np.arange(-radius, radius + 1).astype(float)
     phi = np.exp(-0.5 / (sigma * sigma) * x**2)
@@ -156,7 +156,7 @@ def gaussian_filter1d(
 ) -> Any:  # fmt: skip
     """Return the image smoothed along one axis; differentiable by ``sigma`` too, with the width of the window fixed."""
     reach = int(truncate * float(np.asarray(strip(as_float(sigma)))) + 0.5) if radius is None else radius
-    weights = _gauss_weights(as_float(sigma), order, reach)
+    weights = _make_gauss_weights(as_float(sigma), order, reach)
     return correlate1d(input, np.flip(weights), axis, None, mode, cval)
 
 
@@ -174,7 +174,7 @@ def gaussian_filter(
     x = as_float(input)
     axes = [*range(x.ndim)] if axes is None else [int(a) % x.ndim for a in np.atleast_1d(axes)]
     sigmas = list(as_float(sigma)) if np.ndim(as_float(sigma)) else [sigma] * len(axes)
-    given = [_per_axis(v, len(axes)) for v in (order, mode, radius)]
+    given = [_repeat_per_axis(v, len(axes)) for v in (order, mode, radius)]
     for axis, s, o, m, r in zip(axes, sigmas, *given, strict=True):
         if float(np.asarray(strip(as_float(s)))) > 1e-15:
             x = gaussian_filter1d(x, s, axis, o, None, m, cval, truncate, radius=r)
@@ -238,7 +238,7 @@ def uniform_filter(
 ) -> Any:
     """Return the mean of neighbours along all axes."""
     x = as_float(input)
-    given = [_per_axis(v, x.ndim) for v in (size, mode, origin)]
+    given = [_repeat_per_axis(v, x.ndim) for v in (size, mode, origin)]
     for axis, (n, m, o) in enumerate(zip(*given, strict=True)):
         x = uniform_filter1d(x, int(n), axis, None, m, cval, o) if n > 1 else x
     return x
@@ -297,7 +297,7 @@ def spline_filter(input: TensorLike, order: int = 3, output: Array | DType = np.
     return x
 
 
-def _spline_weights(t: Value, order: int) -> list[Any]:
+def _list_spline_weights(t: Value, order: int) -> list[Any]:
     """Return the weights of the neighbours at a place ``t`` past the first one in the middle."""
     if order == 0:
         return [np.ones_like(t)]
@@ -327,7 +327,7 @@ def _list_neighbours(at: Value, n: int, order: int, mode: str) -> list[tuple[Any
     if mode == "nearest":
         at = np.clip(at, 0, n - 1)
     base = np.floor(strip(at) + 0.5) if order % 2 == 0 else np.floor(strip(at))
-    weights = _spline_weights(at - base, order)
+    weights = _list_spline_weights(at - base, order)
     first = base.astype(int) - (len(weights) - 1) // 2
     return [(_fold(first + k, n, mode), w) for k, w in enumerate(weights)]
 
@@ -372,11 +372,11 @@ def map_coordinates(
     return np.where(((at < 0) | (at > last)).any(axis=0), cval, made)
 
 
-def _swap(function: Function, second: object, first: object) -> Any:
+def _call_swapped(function: Function, second: object, first: object) -> Any:
     return function(first, second)
 
 
-def _linear_by_axes(
+def _apply_linear_by_axes(
     name: str, x: Value, repeat_per_axis: list[Any], order: int, mode: str, cval: float, options: Mapping[str, object]
 ) -> Any:
     if cval and mode in ("constant", "grid-constant"):
@@ -384,7 +384,7 @@ def _linear_by_axes(
     for axis, amount in enumerate(repeat_per_axis):
         by_axes = [amount, 0.0 if name == "shift" else 1.0]
         function = partial(getattr(load("ndimage"), name), order=order, mode=mode, **options)
-        x = apply_linear(partial(_swap, function, by_axes), x, axis)
+        x = apply_linear(partial(_call_swapped, function, by_axes), x, axis)
     return x
 
 
@@ -397,7 +397,9 @@ def shift(
     x = as_float(input)
     if is_traced(shift):
         raise NoRuleError("pb.scipy.ndimage.shift: by the distance use map_coordinates, which is differentiable by it.")
-    return _linear_by_axes("shift", x, _per_axis(shift, x.ndim), order, mode, cval, {"prefilter": prefilter})
+    return _apply_linear_by_axes(
+        "shift", x, _repeat_per_axis(shift, x.ndim), order, mode, cval, {"prefilter": prefilter}
+    )
 
 
 @store_output
@@ -408,7 +410,7 @@ def zoom(
     """Return the image in another size."""
     x = as_float(input)
     options = {"prefilter": prefilter, "grid_mode": grid_mode}
-    return _linear_by_axes("zoom", x, _per_axis(zoom, x.ndim), order, mode, cval, options)
+    return _apply_linear_by_axes("zoom", x, _repeat_per_axis(zoom, x.ndim), order, mode, cval, options)
 
 
 @store_output
@@ -434,7 +436,7 @@ def affine_transform(
 # ---- order statistics of neighbours
 
 
-def _neighbours(
+def _stack_neighbours(
     x: Value,
     size: int | Sequence[int] | None,
     footprint: ArrayLike | Nested | None,
@@ -446,7 +448,7 @@ def _neighbours(
     if footprint is None:
         if size is None:
             raise ArgumentError("scipy.ndimage: give the size of a filter, or its footprint.")
-        footprint = np.ones([int(n) for n in _per_axis(size, x.ndim)], bool)
+        footprint = np.ones([int(n) for n in _repeat_per_axis(size, x.ndim)], bool)
     footprint = np.asarray(footprint, bool)
     padded = _pad_image(x, footprint.shape, mode, cval, origin)
     places = np.argwhere(footprint)
@@ -459,7 +461,7 @@ def maximum_filter(
     output: Array | DType = None, mode: str = "reflect", cval: float = 0.0, origin: int | Sequence[int] = 0,
 ) -> Any:  # fmt: skip
     """Return the largest of the neighbours of each pixel."""
-    return np.max(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)
+    return np.max(_stack_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)
 
 
 @store_output
@@ -468,7 +470,7 @@ def minimum_filter(
     output: Array | DType = None, mode: str = "reflect", cval: float = 0.0, origin: int | Sequence[int] = 0,
 ) -> Any:  # fmt: skip
     """Return the smallest of the neighbours of each pixel."""
-    return np.min(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)
+    return np.min(_stack_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)
 
 
 @store_output
@@ -477,7 +479,7 @@ def rank_filter(
     output: Array | DType = None, mode: str = "reflect", cval: float = 0.0, origin: int | Sequence[int] = 0,
 ) -> Any:  # fmt: skip
     """Return the neighbour of a given rank of each pixel, from the smallest on; negative ranks from the largest."""
-    return np.sort(_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)[..., rank]
+    return np.sort(_stack_neighbours(as_float(input), size, footprint, mode, cval, origin), -1)[..., rank]
 
 
 @store_output
@@ -486,7 +488,7 @@ def median_filter(
     output: Array | DType = None, mode: str = "reflect", cval: float = 0.0, origin: int | Sequence[int] = 0,
 ) -> Any:  # fmt: skip
     """Return the median of the neighbours of each pixel; of an even number the upper one, as in SciPy."""
-    around = _neighbours(as_float(input), size, footprint, mode, cval, origin)
+    around = _stack_neighbours(as_float(input), size, footprint, mode, cval, origin)
     return np.sort(around, -1)[..., around.shape[-1] // 2]
 
 

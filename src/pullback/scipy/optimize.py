@@ -94,14 +94,14 @@ class Unknowns:
         return ravel_tree(filled)[0]
 
 
-def _plain_scalar(y: TensorLike) -> float:
+def _as_plain_scalar(y: TensorLike) -> float:
     made = np.asarray(concrete(as_operand(y)))
     if made.size != 1:
         raise ShapeError(f"pb.scipy.optimize: the function to minimize must return one number, got shape {made.shape}.")
     return float(made.reshape(()))
 
 
-def _plain_array(y: TensorLike) -> Any:
+def _as_plain_array(y: TensorLike) -> Any:
     return np.asarray(concrete(as_operand(y)), float)
 
 
@@ -137,7 +137,7 @@ class Constraints:
             ] or [np.zeros(0)])
             for i in (0, 1)
         ]  # fmt: skip
-        self.low, self.high = map(_plain_array, self.limits)
+        self.low, self.high = map(_as_plain_array, self.limits)
         self.is_traced = is_traced([*values, *self.limits])
 
     def measure(self, v: Value) -> Any:
@@ -151,12 +151,12 @@ class Constraints:
         def derive(f: Function) -> dict[str, Any]:
             made: dict[str, Any] = {"jac": lambda v: np.asarray(concrete(jacobian(f)(v)))}
             if has_hessians:
-                made["hess"] = lambda v, weights: _plain_array(hessian(lambda u: np.sum(f(u) * weights))(v))
+                made["hess"] = lambda v, weights: _as_plain_array(hessian(lambda u: np.sum(f(u) * weights))(v))
             return made
 
         return [
             optimize.NonlinearConstraint(
-                lambda v, f=f: _plain_array(f(v)), _plain_array(low), _plain_array(high), **derive(f)
+                lambda v, f=f: _as_plain_array(f(v)), _as_plain_array(low), _as_plain_array(high), **derive(f)
             )
             for f, low, high in self.parts
         ]
@@ -165,17 +165,18 @@ class Constraints:
         """Return what is zero at the solution: a number at its limit, or the multiplier of one that is at none."""
         values, signs = self.measure(v), np.sign(strip(multipliers))
         at_low = (signs > 0) | (self.low == self.high)
-        limit = np.where(at_low, *map(_finite, self.limits))
+        limit = np.where(at_low, *map(_replace_infinite, self.limits))
         return np.where(at_low | (signs < 0), values - limit, multipliers)
 
     def find_multipliers(self, v: Array, slope: Array, free: Array) -> Any:
         """Return the multipliers at a solution: zero for a number at no limit, or that nothing pushes there."""
         if not self.parts:
             return np.zeros(0)
-        values, rows = _plain_array(self.measure(v)), _plain_array(jacobian(self.measure)(v))
+        values, rows = _as_plain_array(self.measure(v)), _as_plain_array(jacobian(self.measure)(v))
         equal = self.low == self.high
         at_low, at_high = (
-            np.isfinite(limit) & (np.abs(values - _finite(limit)) <= 1e-5 * (1 + np.abs(_finite(limit))))
+            np.isfinite(limit)
+            & (np.abs(values - _replace_infinite(limit)) <= 1e-5 * (1 + np.abs(_replace_infinite(limit))))
             for limit in (self.low, self.high)
         )
         active = equal | at_low | at_high
@@ -189,7 +190,7 @@ class Constraints:
             active &= pushed
 
 
-def _finite(limit: Value) -> Any:
+def _replace_infinite(limit: Value) -> Any:
     """Return limits with 0 in the place of those that are none."""
     return np.where(np.isfinite(limit), limit, 0.0)
 
@@ -201,12 +202,12 @@ def _hold_at_limits(v: Array, slope: Array, limits: tuple[Array, Array] | None, 
     """
     low, high = limits if limits is not None else (np.full(v.shape, -np.inf), np.full(v.shape, np.inf))
     at_low, at_high = (
-        np.isfinite(limit) & (np.abs(v - _finite(limit)) <= 1e-6 * (1 + np.abs(_finite(limit))))
+        np.isfinite(limit) & (np.abs(v - _replace_infinite(limit)) <= 1e-6 * (1 + np.abs(_replace_infinite(limit))))
         for limit in (low, high)
     )
     held = at_low | at_high
     least = 1e-6 * (1 + np.max(np.abs(slope), initial=0.0))
-    across = _plain_array(jacobian(rows.measure)(v)) if rows.parts else np.zeros((0, v.size))
+    across = _as_plain_array(jacobian(rows.measure)(v)) if rows.parts else np.zeros((0, v.size))
     while True:
         multipliers = rows.find_multipliers(v, slope, ~held)
         push = slope - across.T @ multipliers
@@ -282,7 +283,7 @@ def minimize(
 
     def hold(f: Function | None, start: Value, *given: object) -> Any:
         found = solve(f, unknowns.start, *given)
-        return np.concatenate(_hold_at_limits(found, _plain_array(find_slope(found, *given)), limits, rows))
+        return np.concatenate(_hold_at_limits(found, _as_plain_array(find_slope(found, *given)), limits, rows))
 
     def condition_of_both(both: Value, *given: object) -> Any:
         v, multipliers = both[: unknowns.start.size], both[unknowns.start.size :]
@@ -315,20 +316,22 @@ def _run_minimize(
 
     def function(v: Value) -> Any:
         if name in WITHOUT_GRADIENT:
-            return _plain_scalar(loss(v))
+            return _as_plain_scalar(loss(v))
         if callable(jac):
-            return _plain_scalar(loss(v)), ravel_tree(trees.map_leaves(_plain_array, jac(unknowns.make(v), *args)))[0]
+            return _as_plain_scalar(loss(v)), ravel_tree(
+                trees.map_leaves(_as_plain_array, jac(unknowns.make(v), *args))
+            )[0]
         value, slope = value_and_grad(loss, unconnected="zero")(v)
-        return _plain_scalar(value), _plain_array(slope)
+        return _as_plain_scalar(value), _as_plain_array(slope)
 
     if callable(hess):
         more["hess"] = lambda v: hess(unknowns.make(v), *args)
     elif callable(hessp):
         more["hessp"] = lambda v, p: ravel_tree(hessp(unknowns.make(v), unknowns.make(p), *args))[0]
     elif name in ("newton-cg", "trust-krylov", "trust-ncg"):
-        more["hessp"] = lambda v, p: _plain_array(hvp(loss, v, p))
+        more["hessp"] = lambda v, p: _as_plain_array(hvp(loss, v, p))
     elif name in WITH_HESSIAN:
-        more["hess"] = lambda v: _plain_array(hessian(loss)(v))
+        more["hess"] = lambda v: _as_plain_array(hessian(loss)(v))
     if limits is not None:
         more["bounds"] = load("optimize").Bounds(*limits)
     if rows.parts:
@@ -414,14 +417,14 @@ def least_squares(
             return np.asarray(concrete(jac(unknowns.make(v), *args)))
         if isinstance(jac, str) and jac == "sparse":
             return sparse_jacobian(plain_residuals)(v)
-        return _plain_array(jacobian(residuals)(v))
+        return _as_plain_array(jacobian(residuals)(v))
 
     kept: dict[str, Any] = {}
 
     def solve(f: Function | None, start: Tree) -> Any:
         more = {} if callback is None else {"callback": _adapt_callback(callback, unknowns)}
         with report_progress("least_squares") as shown:
-            compute = _count_calls(lambda v: _plain_array(residuals(v)), shown)
+            compute = _count_calls(lambda v: _as_plain_array(residuals(v)), shown)
             kept["result"] = load("optimize").least_squares(
                 compute, start, differentiate, limits or (-np.inf, np.inf), method, loss=loss, f_scale=f_scale,
                 **more, **options,
@@ -515,10 +518,10 @@ def root(
 
     def solve(f: Function | None, start: Tree, *given: object) -> Any:
         def differentiate(v: Value) -> Any:
-            return _plain_array(jacobian(lambda v: function(v, *given))(v))
+            return _as_plain_array(jacobian(lambda v: function(v, *given))(v))
 
         with report_progress("root") as shown:
-            compute = _count_calls(lambda v: _plain_array(function(v, *given)), shown)
+            compute = _count_calls(lambda v: _as_plain_array(function(v, *given)), shown)
             kept["result"] = load("optimize").root(
                 compute, start, method=method, tol=tol, callback=callback, options=options,
                 jac=differentiate if method in ("hybr", "lm") else None,
@@ -561,16 +564,22 @@ def root_scalar(
     def solve(g: Function | None, start: Tree, *given: object) -> Any:
         slopes = {}
         if method in ("newton", "halley") or (method is None and bracket is None):
-            slopes["fprime"] = lambda x: _plain_scalar(grad(lambda x: function(x, *given))(float(x)))
+            slopes["fprime"] = lambda x: _as_plain_scalar(grad(lambda x: function(x, *given))(float(x)))
         if method == "halley":
-            slopes["fprime2"] = lambda x: _plain_scalar(grad(grad(lambda x: function(x, *given)))(float(x)))
+            slopes["fprime2"] = lambda x: _as_plain_scalar(grad(grad(lambda x: function(x, *given)))(float(x)))
         kept["result"] = load("optimize").root_scalar(
-            lambda x: _plain_scalar(function(x, *given)), method=method, bracket=_plain_numbers(bracket),
-            x0=_plain_numbers(x0), x1=_plain_numbers(x1), **slopes, **options,
+            lambda x: _as_plain_scalar(function(x, *given)), method=method, bracket=_as_plain_numbers(bracket),
+            x0=_as_plain_numbers(x0), x1=_as_plain_numbers(x1), **slopes, **options,
         )  # fmt: skip
         return np.float64(kept["result"].root)
 
-    start = 0.0 if x0 is None and bracket is None else _plain_numbers(bracket)[0] if x0 is None else _plain_numbers(x0)
+    start = (
+        0.0
+        if x0 is None and bracket is None
+        else _as_plain_numbers(bracket)[0]
+        if x0 is None
+        else _as_plain_numbers(x0)
+    )
     traced = is_traced(function(start, *args))
     solution = _solve_implicitly(function, solve, start, args) if traced else solve(None, start, *args)
     result = kept["result"]
@@ -578,7 +587,7 @@ def root_scalar(
     return result
 
 
-def _plain_numbers(x: TensorLike | None) -> Any:
+def _as_plain_numbers(x: TensorLike | None) -> Any:
     return None if x is None else np.asarray(concrete(as_float(x)), float).tolist()
 
 
@@ -626,7 +635,7 @@ def fixed_point(
     args, start = _as_args(args), np.asarray(concrete(as_float(x0)), float)
 
     def solve(f: Function | None, x: Any) -> Any:
-        return load("optimize").fixed_point(lambda x: _plain_array(func(x, *args)), x, (), xtol, maxiter, method)
+        return load("optimize").fixed_point(lambda x: _as_plain_array(func(x, *args)), x, (), xtol, maxiter, method)
 
     if not is_traced(as_operand(func(start, *args))):
         return solve(None, start)
@@ -651,12 +660,12 @@ def minimize_scalar(
 
     def solve(f: Function | None, start: Tree) -> Any:
         kept["result"] = load("optimize").minimize_scalar(
-            lambda x: _plain_scalar(loss(x)), _plain_numbers(bracket), _plain_numbers(bounds), method=method, tol=tol,
-            options=options,
+            lambda x: _as_plain_scalar(loss(x)), _as_plain_numbers(bracket), _as_plain_numbers(bounds), method=method,
+            tol=tol, options=options,
         )  # fmt: skip
         return np.float64(kept["result"].x)
 
-    start = 0.0 if bounds is None and bracket is None else float(np.mean(_plain_numbers(bounds or bracket)))
+    start = 0.0 if bounds is None and bracket is None else float(np.mean(_as_plain_numbers(bounds or bracket)))
     traced = is_traced(loss(start))
     solution = custom_root(lambda x: grad(loss)(x), solve)(start) if traced else solve(None, start)
     result = kept["result"]

@@ -144,22 +144,22 @@ def lfilter(b: TensorLike, a: TensorLike, x: TensorLike, axis: int = -1, zi: Ten
     b, a = (np.pad(v, (0, order + 1 - v.shape[0])) for v in (b, a))
     rows = np.moveaxis(x, axis, 0)
     if n > WHOLE and order:
-        return _filter_in_blocks(b, a, rows, axis, zi, _state_shape(x, axis, order))
+        return _filter_in_blocks(b, a, rows, axis, zi, _find_state_shape(x, axis, order))
     if n > WHOLE and zi is None:
         return b[0] * x
     flat = np.reshape(rows, (n, -1))
-    y = np.matmul(_lower_toeplitz(b, n), flat)
+    y = np.matmul(_make_lower_toeplitz(b, n), flat)
     if zi is not None:
         start = np.reshape(
-            np.moveaxis(np.broadcast_to(as_float(zi), _state_shape(x, axis, order)), axis, 0), (order, -1)
+            np.moveaxis(np.broadcast_to(as_float(zi), _find_state_shape(x, axis, order)), axis, 0), (order, -1)
         )
         y = y + (np.pad(start, ((0, n - order), (0, 0))) if n >= order else start[:n])
-    if order and not _is_one(a):
-        y = linalg.triangular_solve(_lower_toeplitz(a, n), y)
+    if order and not _is_constant_one(a):
+        y = linalg.triangular_solve(_make_lower_toeplitz(a, n), y)
     made = np.moveaxis(np.reshape(y, rows.shape), 0, axis)
     if zi is None:
         return made
-    end = _last_state(b, a, flat, y, start)
+    end = _find_last_state(b, a, flat, y, start)
     return made, np.moveaxis(np.reshape(end, (order, *rows.shape[1:])), 0, axis)
 
 
@@ -177,22 +177,22 @@ def _filter_in_blocks(b: Value, a: Value, rows: Value, axis: int, zi: TensorLike
     return made if zi is None else (made, np.moveaxis(state, 0, axis))
 
 
-def _state_shape(x: Value, axis: int, order: int) -> tuple[int, ...]:
+def _find_state_shape(x: Value, axis: int, order: int) -> tuple[int, ...]:
     shape = list(x.shape)
     shape[axis] = order
     return tuple(shape)
 
 
-def _is_one(a: Value) -> bool:
+def _is_constant_one(a: Value) -> bool:
     return not is_traced(a) and not np.any(np.asarray(a)[1:])
 
 
-def _lower_toeplitz(c: Value, n: int) -> Any:
+def _make_lower_toeplitz(c: Value, n: int) -> Any:
     column = np.pad(c, (0, n - c.shape[0])) if c.shape[0] < n else c[:n]
     return toeplitz(column, np.zeros(n))
 
 
-def _last_state(b: Value, a: Value, x: Value, y: Value, start: Value) -> Any:
+def _find_last_state(b: Value, a: Value, x: Value, y: Value, start: Value) -> Any:
     """Return what the filter still remembers at the end, of its direct form that is transposed."""
     order, n = b.shape[0] - 1, x.shape[0]
     states = []

@@ -58,13 +58,13 @@ def logsumexp(
     if not return_sign:
         made = np.where(sign < 0, np.nan, made)
     if not keepdims:
-        kept = tuple(i for i in range(a.ndim) if i not in _all_axes(axis, a.ndim))
+        kept = tuple(i for i in range(a.ndim) if i not in _resolve_axes(axis, a.ndim))
         shape = tuple(a.shape[i] for i in kept)
         made, sign = np.reshape(made, shape), np.reshape(sign, shape)
     return (made, sign) if return_sign else made
 
 
-def _all_axes(axis: Axis, ndim: int) -> set[int]:
+def _resolve_axes(axis: Axis, ndim: int) -> set[int]:
     if axis is None:
         return set(range(ndim))
     return {int(i) % ndim for i in (axis if isinstance(axis, tuple | list) else (axis,))}
@@ -204,7 +204,7 @@ def diric(x: TensorLike, n: int) -> Any:
 # ---- Bessel functions
 
 
-def _derive(name: str, sign: float, phase: float) -> Any:
+def _make_derivative(name: str, sign: float, phase: float) -> Any:
     def derivative(v: TensorLike, z: TensorLike, n: int = 1) -> Any:
         v, z = as_operand(v), as_float(z)
         total: Any = 0.0
@@ -216,8 +216,8 @@ def _derive(name: str, sign: float, phase: float) -> Any:
     return derivative
 
 
-jvp, yvp = _derive("jv", -1.0, 1.0), _derive("yv", -1.0, 1.0)
-ivp, kvp = _derive("iv", 1.0, 1.0), _derive("kv", 1.0, -1.0)
+jvp, yvp = _make_derivative("jv", -1.0, 1.0), _make_derivative("yv", -1.0, 1.0)
+ivp, kvp = _make_derivative("iv", 1.0, 1.0), _make_derivative("kv", 1.0, -1.0)
 
 
 def _make_spherical(name: str, at_zero: float | None = None) -> Any:

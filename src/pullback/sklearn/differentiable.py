@@ -39,11 +39,11 @@ def differentiable(estimator: BaseEstimator, method: str | None = None) -> Calla
         is_regressor = getattr(estimator, "_estimator_type", "") == "regressor" or "predict_proba" not in methods
         smooth = [m for m in PREFERRED if m in methods]
         if not smooth:
-            raise NoRuleError(f"sklearn.differentiable: {_name(estimator)} has no method with a gradient.")
+            raise NoRuleError(f"sklearn.differentiable: {_find_name(estimator)} has no method with a gradient.")
         method = "predict" if is_regressor and "predict" in methods and "transform" not in methods else smooth[0]
     if method not in methods:
         raise ArgumentError(
-            f"sklearn.differentiable: {_name(estimator)} has no method {method!r} with a gradient; there "
+            f"sklearn.differentiable: {_find_name(estimator)} has no method {method!r} with a gradient; there "
             f"{'is' if len(methods) == 1 else 'are'} {', '.join(sorted(methods)) or 'none'}."
         )
     call = methods[method]
@@ -51,10 +51,10 @@ def differentiable(estimator: BaseEstimator, method: str | None = None) -> Calla
     def apply(X: Any) -> Any:
         X = X if hasattr(X, "ndim") and hasattr(X, "__array_function__") else np.asarray(X, float)
         if X.ndim != 2:
-            raise ArgumentError(f"{_name(estimator)}.{method}: X must have two axes, got shape {X.shape}.")
+            raise ArgumentError(f"{_find_name(estimator)}.{method}: X must have two axes, got shape {X.shape}.")
         return call(X)
 
-    apply.__name__ = f"{_name(estimator)}_{method}"
+    apply.__name__ = f"{_find_name(estimator)}_{method}"
     return apply
 
 
@@ -67,11 +67,11 @@ def find_methods(estimator: BaseEstimator) -> dict[str, Callable[[Any], Any]]:
             return {m: f for m, f in methods.items() if hasattr(estimator, m) and _is_inherited(kind, known, m)}
         if known.__name__ in CONSTANT:
             raise NoRuleError(
-                f"sklearn.differentiable: {_name(estimator)} is constant almost everywhere, so its gradient is 0 "
+                f"sklearn.differentiable: {_find_name(estimator)} is constant almost everywhere, so its gradient is 0 "
                 "wherever it exists. Use a smooth estimator."
             )
     raise NoRuleError(
-        f"sklearn.differentiable: {_name(estimator)} has no rule. There are rules for {', '.join(sorted(RULES))}."
+        f"sklearn.differentiable: {_find_name(estimator)} has no rule. There are rules for {', '.join(sorted(RULES))}."
     )
 
 
@@ -80,5 +80,5 @@ def _is_inherited(kind: type, known: type, method: str) -> bool:
     return kind.__module__.startswith("sklearn.") or getattr(kind, method, None) is getattr(known, method, None)
 
 
-def _name(estimator: BaseEstimator) -> str:
+def _find_name(estimator: BaseEstimator) -> str:
     return type(estimator).__name__

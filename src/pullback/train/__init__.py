@@ -60,7 +60,7 @@ _PATHS = {name: path for path, names in _LATER.items() for name in names}
 
 def __getattr__(name: str) -> object:
     if name not in _PATHS:
-        raise _answers.name_error("pb.train", name)
+        raise _answers.make_name_error("pb.train", name)
     module = _import_module(f"pullback.train.{_PATHS[name]}")
     is_module = module.__name__.endswith(f".{name}")
     value = module if is_module else _answers.check_keywords(getattr(module, name), __name__, name)

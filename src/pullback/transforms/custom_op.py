@@ -26,7 +26,7 @@ from pullback.core.tape import Tape, constant
 from pullback.core.tensor import ARRAYS, Tensor, iterate_levels
 from pullback.core.variable import Variable, find_highest_watcher, is_watched, watch_below
 from pullback.errors import CustomGradientError, PrecisionWarning
-from pullback.numerics.adjoints import real_product
+from pullback.numerics.adjoints import multiply_real
 from pullback.transforms.enclosing import DualLevel, Scope, is_made_from, pause, scopes
 from pullback.transforms.grad import grads
 from pullback.transforms.linearity import has_values, is_linear, sample
@@ -344,7 +344,7 @@ def transpose(rule: Back, along_these: Sequence[Any], likes: Sequence[Any]) -> l
 
     def pair(*given: Tensor) -> Any:
         terms = [
-            np.sum(real_product(d, t))
+            np.sum(multiply_real(d, t))
             for d, t in zip(rule(list(given)), along_these, strict=True)
             if not (d is None or t is None)
         ]

@@ -11,7 +11,7 @@ import pytest
 
 import pullback as pb
 from pullback import layers
-from pullback.numerics.hashes import farm_hash, sip_hash
+from pullback.numerics.hashes import compute_farm_hash, compute_sip_hash
 
 CASES = json.loads((Path(__file__).parent / "recorded" / "keras_preprocessing.json").read_text())
 NAMES = {name.replace("_", "").lower(): name for name in dir(layers)}
@@ -52,7 +52,7 @@ def test_string_hashes_of_every_length_equal_tensorflow() -> None:
     buckets, combined = 2**62, [0, 0]
     for n in range(200):
         text = "".join(chr(97 + (i * 7 + n) % 26) for i in range(n)).encode()
-        found = farm_hash(text) % buckets, sip_hash(text, (1, 2)) % buckets
+        found = compute_farm_hash(text) % buckets, compute_sip_hash(text, (1, 2)) % buckets
         combined = [(total * 31 + one) % buckets for total, one in zip(combined, found, strict=True)]
     assert combined == [
         2306478198375728195,

@@ -48,13 +48,13 @@ def _find_pads(shape: Sequence[int], axes: Sequence[int], lengths: Sequence[int]
     """Return how many zeros go before and after each axis."""
     pads = [(0, 0)] * len(shape)
     for i, b in zip(axes, lengths, strict=True):
-        first, length = _window(shape[i], b, mode)
+        first, length = _find_window(shape[i], b, mode)
         left = b - 1 - first
         pads[i] = left, length - shape[i] - left + b - 1
     return pads
 
 
-def _window(a: int, b: int, mode: str) -> tuple[int, int]:
+def _find_window(a: int, b: int, mode: str) -> tuple[int, int]:
     """Return the first place of the full convolution that is kept, and how many are."""
     if mode == "full":
         return 0, a + b - 1

@@ -13,7 +13,7 @@ from typing import Any
 from pullback.compiler.backends.library import Library
 from pullback.compiler.ir.graph import Node
 from pullback.core.lowering import scalar
-from pullback.numerics.windows import Windows, lowest_value
+from pullback.numerics.windows import Windows, find_lowest_value
 
 Ints = tuple[int, ...]
 
@@ -176,7 +176,7 @@ def _depthwise_filter(lib: Library, node: Node, x: Any, y: Any, windows: Windows
 
 
 def _largest(lib: Library, node: Node, x: Any, windows: Windows) -> Any:
-    frame, z = _frame(lib, x, windows, lowest_value(node.dtype)), None
+    frame, z = _frame(lib, x, windows, find_lowest_value(node.dtype)), None
     for _, index in windows.offsets():
         z = frame[index] if z is None else lib.maximum(z, frame[index])
     return z

@@ -13,7 +13,7 @@ from pullback.compiler.ir.windows import Convolution, Pooling, Winograd
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.work import Work, count_workers, estimate_window_time
 from pullback.compiler.target import Options, Target
-from pullback.numerics.windows import Windows, frame_slices
+from pullback.numerics.windows import Windows, find_frame_slices
 
 MAX_UNROLLED = 120  # vector multiplications in the unrolled body of the innermost loop
 MIN_DIVIDED = 3_200_000  # multiplications from which on a sum over images is divided into parts
@@ -64,7 +64,7 @@ class FramePlan:
         self.dtype, self.space, self.channels, self.windows = dtype, space, channels, windows
         self.size = int(dtype[1])
         before, reach = windows.before, windows.reach
-        self.inside, self.outside = frame_slices(windows, space)
+        self.inside, self.outside = find_frame_slices(windows, space)
         self.framed = any(b > 0 or r - b > n for b, r, n in zip(before, reach, space, strict=True))
         self.frame = reach if self.framed else space
         self.units = compute_strides((*self.frame, channels))

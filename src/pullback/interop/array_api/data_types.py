@@ -47,7 +47,7 @@ class IntegerLimits:
     dtype: np.dtype[Any]
 
 
-def _dtype_of(x: Any) -> np.dtype[Any]:
+def _find_dtype(x: Any) -> np.dtype[Any]:
     dtype: np.dtype[Any] = x.dtype if isinstance(x, Tensor | np.ndarray) else np.dtype(x)
     return dtype
 
@@ -76,7 +76,7 @@ def can_cast(from_: DType | Value, to: DType, /) -> bool:
     from_: a dtype, or an array, whose dtype counts.
     to: the dtype to convert to.
     """
-    return np.can_cast(_dtype_of(from_), to)  # type: ignore[arg-type]
+    return np.can_cast(_find_dtype(from_), to)  # type: ignore[arg-type]
 
 
 def finfo(type: DType | Value, /) -> FloatLimits:
@@ -84,7 +84,7 @@ def finfo(type: DType | Value, /) -> FloatLimits:
 
     type: a floating or complex dtype, or an array, whose dtype counts.
     """
-    found = np.finfo(_dtype_of(type))
+    found = np.finfo(_find_dtype(type))
     eps, most, least, normal = (float(x) for x in (found.eps, found.max, found.min, found.smallest_normal))
     return FloatLimits(found.bits, eps, most, least, normal, np.dtype(found.dtype))
 
@@ -94,7 +94,7 @@ def iinfo(type: DType | Value, /) -> IntegerLimits:
 
     type: an integer dtype, or an array, whose dtype counts.
     """
-    found = np.iinfo(_dtype_of(type))
+    found = np.iinfo(_find_dtype(type))
     return IntegerLimits(found.bits, found.max, found.min, np.dtype(found.dtype))
 
 

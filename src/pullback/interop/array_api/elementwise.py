@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pullback.typing import Operand, Value
 
 
-def _binary(name: str, f: Callable[..., Any], summary: str) -> Callable[[Operand, Operand], Tensor]:
+def _make_binary(name: str, f: Callable[..., Any], summary: str) -> Callable[[Operand, Operand], Tensor]:
     """Return a function of two arrays, or an array and a number, under the name that the standard has for it."""
 
     def function(x1: Operand, x2: Operand, /) -> Tensor:
@@ -99,34 +99,38 @@ trunc = make_unary("trunc", _keep_whole(np.trunc), "Return each element rounded 
 
 # ---- of two arrays
 
-add = _binary("add", np.add, "Return the sums of elements.")
-atan2 = _binary("atan2", np.arctan2, "Return the angle of the points (x2, x1).")
-bitwise_and = _binary("bitwise_and", np.bitwise_and, "Return the bits that both integers have.")
-bitwise_left_shift = _binary("bitwise_left_shift", np.left_shift, "Return the bits of x1 moved up by x2 places.")
-bitwise_or = _binary("bitwise_or", np.bitwise_or, "Return the bits that either integer has.")
-bitwise_right_shift = _binary("bitwise_right_shift", np.right_shift, "Return the bits of x1 moved down by x2 places.")
-bitwise_xor = _binary("bitwise_xor", np.bitwise_xor, "Return the bits that one of both integers has.")
-copysign = _binary("copysign", np.copysign, "Return the magnitudes of x1 with the signs of x2.")
-divide = _binary("divide", np.divide, "Return the quotients of elements.")
-equal = _binary("equal", np.equal, "Return where elements are equal.")
-floor_divide = _binary("floor_divide", np.floor_divide, "Return the quotients of elements, rounded down.")
-greater = _binary("greater", np.greater, "Return where elements of x1 are greater.")
-greater_equal = _binary("greater_equal", np.greater_equal, "Return where elements of x1 are greater or equal.")
-hypot = _binary("hypot", np.hypot, "Return the distance of the points (x1, x2) from 0.")
-less = _binary("less", np.less, "Return where elements of x1 are less.")
-less_equal = _binary("less_equal", np.less_equal, "Return where elements of x1 are less or equal.")
-logaddexp = _binary("logaddexp", np.logaddexp, "Return log(exp(x1) + exp(x2)), without overflow.")
-logical_and = _binary("logical_and", np.logical_and, "Return where both elements are true.")
-logical_or = _binary("logical_or", np.logical_or, "Return where either element is true.")
-logical_xor = _binary("logical_xor", np.logical_xor, "Return where one of both elements is true.")
-maximum = _binary("maximum", np.maximum, "Return the larger of two elements.")
-minimum = _binary("minimum", np.minimum, "Return the smaller of two elements.")
-multiply = _binary("multiply", np.multiply, "Return the products of elements.")
-nextafter = _binary("nextafter", np.nextafter, "Return the floating-point number next to x1 in the direction of x2.")
-not_equal = _binary("not_equal", np.not_equal, "Return where elements are different.")
-pow = _binary("pow", np.power, "Return x1 to the power of x2.")
-remainder = _binary("remainder", np.remainder, "Return the remainders of division, with the signs of x2.")
-subtract = _binary("subtract", np.subtract, "Return the differences of elements.")
+add = _make_binary("add", np.add, "Return the sums of elements.")
+atan2 = _make_binary("atan2", np.arctan2, "Return the angle of the points (x2, x1).")
+bitwise_and = _make_binary("bitwise_and", np.bitwise_and, "Return the bits that both integers have.")
+bitwise_left_shift = _make_binary("bitwise_left_shift", np.left_shift, "Return the bits of x1 moved up by x2 places.")
+bitwise_or = _make_binary("bitwise_or", np.bitwise_or, "Return the bits that either integer has.")
+bitwise_right_shift = _make_binary(
+    "bitwise_right_shift", np.right_shift, "Return the bits of x1 moved down by x2 places."
+)
+bitwise_xor = _make_binary("bitwise_xor", np.bitwise_xor, "Return the bits that one of both integers has.")
+copysign = _make_binary("copysign", np.copysign, "Return the magnitudes of x1 with the signs of x2.")
+divide = _make_binary("divide", np.divide, "Return the quotients of elements.")
+equal = _make_binary("equal", np.equal, "Return where elements are equal.")
+floor_divide = _make_binary("floor_divide", np.floor_divide, "Return the quotients of elements, rounded down.")
+greater = _make_binary("greater", np.greater, "Return where elements of x1 are greater.")
+greater_equal = _make_binary("greater_equal", np.greater_equal, "Return where elements of x1 are greater or equal.")
+hypot = _make_binary("hypot", np.hypot, "Return the distance of the points (x1, x2) from 0.")
+less = _make_binary("less", np.less, "Return where elements of x1 are less.")
+less_equal = _make_binary("less_equal", np.less_equal, "Return where elements of x1 are less or equal.")
+logaddexp = _make_binary("logaddexp", np.logaddexp, "Return log(exp(x1) + exp(x2)), without overflow.")
+logical_and = _make_binary("logical_and", np.logical_and, "Return where both elements are true.")
+logical_or = _make_binary("logical_or", np.logical_or, "Return where either element is true.")
+logical_xor = _make_binary("logical_xor", np.logical_xor, "Return where one of both elements is true.")
+maximum = _make_binary("maximum", np.maximum, "Return the larger of two elements.")
+minimum = _make_binary("minimum", np.minimum, "Return the smaller of two elements.")
+multiply = _make_binary("multiply", np.multiply, "Return the products of elements.")
+nextafter = _make_binary(
+    "nextafter", np.nextafter, "Return the floating-point number next to x1 in the direction of x2."
+)
+not_equal = _make_binary("not_equal", np.not_equal, "Return where elements are different.")
+pow = _make_binary("pow", np.power, "Return x1 to the power of x2.")
+remainder = _make_binary("remainder", np.remainder, "Return the remainders of division, with the signs of x2.")
+subtract = _make_binary("subtract", np.subtract, "Return the differences of elements.")
 
 
 def clip(x: Value, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:

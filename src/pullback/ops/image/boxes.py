@@ -27,7 +27,7 @@ __all__ = [
 Shape = tuple[int, ...]
 
 
-def _overlap(a: Value, b: Value) -> Any:
+def _measure_overlap(a: Value, b: Value) -> Any:
     """Return the intersection over union of boxes ``[y1, x1, y2, x2]`` along the last axis."""
     low_a, high_a = np.minimum(a[..., :2], a[..., 2:]), np.maximum(a[..., :2], a[..., 2:])
     low_b, high_b = np.minimum(b[..., :2], b[..., 2:]), np.maximum(b[..., :2], b[..., 2:])
@@ -37,7 +37,7 @@ def _overlap(a: Value, b: Value) -> Any:
     return np.where(real, shared / np.where(real, area_a + area_b - shared, 1), 0)
 
 
-def _stays(
+def _infer_chosen_shape(
     boxes: Shape,
     scores: Shape,
     max_output_size: int,
@@ -64,7 +64,7 @@ def _suppress(
     score_threshold: float = -inf,
     sigma: float = 0.0,
 ) -> Any:
-    (limit,) = _stays(boxes.shape, scores.shape, max_output_size, iou_threshold, score_threshold, sigma)
+    (limit,) = _infer_chosen_shape(boxes.shape, scores.shape, max_output_size, iou_threshold, score_threshold, sigma)
     check_real("non_max_suppression", boxes, "boxes")
     check_real("non_max_suppression", scores, "scores")
     chosen = np.full(limit, -1, np.int32)
@@ -76,7 +76,7 @@ def _suppress(
             break
         top = int(np.argmax(best))
         chosen[k] = left[top]
-        shared = _overlap(boxes[left], boxes[left[top]])
+        shared = _measure_overlap(boxes[left], boxes[left[top]])
         if sigma:
             best = best * np.exp(-0.5 / sigma * shared * shared)
         stay = (shared < iou_threshold) & (best > score_threshold)
@@ -88,7 +88,7 @@ def _suppress(
 @op(
     _suppress,
     acts=moves(
-        _stays,
+        _infer_chosen_shape,
         [
             ((np.array([[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 2, 1, 3.0]]), (3,)), {"max_output_size": 3}),
             (((4, 4), (4,)), {"max_output_size": 2, "sigma": 0.5}), (((0, 4), (0,)), {"max_output_size": 2}),
@@ -135,7 +135,7 @@ def _check_boxes(boxes: Any, scores: Any) -> tuple[Any, Any]:
     return check_numbers("non_max_suppression", "boxes", boxes), check_numbers("non_max_suppression", "scores", scores)
 
 
-def _like(x: Any, made: Value) -> Any:
+def _wrap_like(x: Any, made: Value) -> Any:
     return constant(made) if isinstance(x, Tensor) and not isinstance(made, Tensor) else made
 
 
@@ -158,7 +158,7 @@ def non_max_suppression(
     """
     boxes, scores = _check_boxes(boxes, scores)
     chosen = _choose_boxes(boxes, scores, max_output_size, iou_threshold, score_threshold)
-    return _like(scores, _drop_padding("non_max_suppression", chosen))
+    return _wrap_like(scores, _drop_padding("non_max_suppression", chosen))
 
 
 class ScoredSuppression(NamedTuple):
@@ -198,10 +198,10 @@ def non_max_suppression_with_score(
     values = np.take(scores, chosen, axis=0)
     if soft_nms_sigma and len(chosen) > 1:
         some = np.take(boxes, chosen, axis=0)
-        shared = _overlap(some[:, None], some[None])
+        shared = _measure_overlap(some[:, None], some[None])
         better = np.tri(len(chosen), k=-1, dtype=shared.dtype)
         values = values * np.exp(np.sum(shared * shared * better, axis=1) * (-0.5 / soft_nms_sigma))
-    return ScoredSuppression(_like(values, chosen), values)
+    return ScoredSuppression(_wrap_like(values, chosen), values)
 
 
 class PaddedSuppression(NamedTuple):
@@ -238,4 +238,4 @@ def non_max_suppression_padded(
     valid = chosen >= 0
     whole = np.where(valid, chosen, 0).astype(np.int32) if pad_to_max_output_size else None
     indices = _drop_padding("non_max_suppression_padded", chosen) if whole is None else whole
-    return PaddedSuppression(_like(scores, indices), _like(scores, np.sum(valid).astype(np.int32)))
+    return PaddedSuppression(_wrap_like(scores, indices), _wrap_like(scores, np.sum(valid).astype(np.int32)))

@@ -63,7 +63,7 @@ def rgb_to_grayscale(image: TensorLike) -> Any:
     return (image.astype(np.float32) @ LUMA.astype(np.float32)[:, None]).astype(image.dtype)
 
 
-def _best_threshold(grey: Array) -> float:
+def _find_otsu_threshold(grey: Array) -> float:
     """Otsu's threshold: the one that leaves the two classes furthest apart; -1 if all pixels are of one grey."""
     levels = np.rint(grey).astype(np.intp).reshape(-1)
     if levels.size and levels.min() < 0:
@@ -78,17 +78,17 @@ def _best_threshold(grey: Array) -> float:
 
 
 def _threshold(image: Array, method: Any = "binary", inverted: bool = False, thresh_value: Any = 0.5) -> Any:
-    _black_and_white(image.shape, method, inverted, thresh_value)
+    _infer_threshold_shape(image.shape, method, inverted, thresh_value)
     check_real("threshold", image, "image")
     grey = image if image.dtype.kind == "f" else image.astype(np.float32)
     if image.shape[2] == 3:
         red, green, blue = LUMA.astype(grey.dtype)
         grey = grey[..., :1] * red + grey[..., 1:2] * green + grey[..., 2:] * blue
-    limit = _best_threshold(grey) if method == "otsu" else (0.5 if thresh_value is None else thresh_value) * 255
+    limit = _find_otsu_threshold(grey) if method == "otsu" else (0.5 if thresh_value is None else thresh_value) * 255
     return np.where(grey <= limit if inverted else grey > limit, 255, 0).astype(np.int32)
 
 
-def _black_and_white(s: tuple[int, ...], method: str, inverted: bool, thresh_value: Any) -> tuple[int, ...]:
+def _infer_threshold_shape(s: tuple[int, ...], method: str, inverted: bool, thresh_value: Any) -> tuple[int, ...]:
     if len(s) != 3 or s[2] not in (1, 3):
         raise ShapeError(f"threshold: image must have shape (height, width, 1) or (height, width, 3), got {s}.")
     if method not in ("binary", "otsu", None):
@@ -110,7 +110,7 @@ def _batch_pictures(op: Op, args: list[Any], on: Sequence[bool], params: dict[st
 @op(
     _threshold,
     acts=moves(
-        _black_and_white,
+        _infer_threshold_shape,
         [
             (((2, 3, 1),), {"thresh_value": 0.3}), (((2, 3, 3),), {"method": "otsu"}),
             (((2, 3, 3),), {"inverted": True}), (((0, 2, 1),), {"method": "otsu", "inverted": True}),

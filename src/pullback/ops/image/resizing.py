@@ -28,7 +28,9 @@ MAX_PRODUCT_LENGTH = 128  # up to this length an axis is resized by a product wi
 MIN_PRODUCT_SLICE = 16  # if there are so many elements in a slice
 
 
-def _resize_shape(name: str, shape: Shape, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Shape:
+def _infer_resized_shape(
+    name: str, shape: Shape, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool
+) -> Shape:
     if len(shape) not in (3, 4):
         raise ShapeError(f"{name}: images must have rank 3 or 4 (batch, height, width, depth), got shape {shape}.")
     if np.shape(size) != (2,) or not all(
@@ -43,7 +45,7 @@ def _resize_shape(name: str, shape: Shape, size: Sequence[Any], align_corners: b
     return (*shape[:-3], height, width, shape[-1])
 
 
-def _positions(new: int, old: int, align: bool, shift: float) -> Any:
+def _find_positions(new: int, old: int, align: bool, shift: float) -> Any:
     """Return the coordinates of the new pixels among the old ones."""
     ratio = (old - 1) / (new - 1) if align and new > 1 else old / new
     return ratio * (np.arange(new) + shift)
@@ -66,24 +68,24 @@ def _add_slices(x: Array, index: Array | None, axis: int, n: int) -> Any:
 
 
 @lru_cache(256)
-def _neighbour_weights(new: int, old: int, align: bool, half: bool) -> tuple[Any, Any, Any] | None:
+def _find_neighbours(new: int, old: int, align: bool, half: bool) -> tuple[Any, Any, Any] | None:
     """Return the two neighbours of each new pixel and the weight of the second; None if nothing changes."""
     if new == old:
         return None
-    at = _positions(new, old, align, 0.5) - 0.5 if half else _positions(new, old, align, 0.0)
+    at = _find_positions(new, old, align, 0.5) - 0.5 if half else _find_positions(new, old, align, 0.0)
     low = np.maximum(np.floor(at), 0)
     high = np.minimum(np.ceil(at), old - 1)
     return low.astype(np.intp), high.astype(np.intp), np.where(high > low, at - low, 0)
 
 
-def _multiply_along(x: Value, weights: Array, axis: int) -> Any:
+def _shape_weights(x: Value, weights: Array, axis: int) -> Any:
     return weights.astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
 
 
 @lru_cache(64)
-def _matrix(new: int, old: int, align: bool, half: bool, char: str) -> Any:
+def _make_weight_matrix(new: int, old: int, align: bool, half: bool, char: str) -> Any:
     """Return the matrix of weights of old pixels in new ones."""
-    e, lines, mixed = np.zeros((new, old), char), np.arange(new), _neighbour_weights(new, old, align, half)
+    e, lines, mixed = np.zeros((new, old), char), np.arange(new), _find_neighbours(new, old, align, half)
     if mixed is not None:
         low, high, weights = mixed
         e[lines, low] = 1 - weights
@@ -91,7 +93,7 @@ def _matrix(new: int, old: int, align: bool, half: bool, char: str) -> Any:
     return e
 
 
-def _as_product(x: Array, axis: int, new: int) -> bool:
+def _is_product_faster(x: Array, axis: int, new: int) -> bool:
     """Return whether a matrix product is faster: for short axes and long rows."""
     old, beside = x.shape[axis], prod(x.shape[axis + 1 :])
     if max(old, new) > MAX_PRODUCT_LENGTH or old == new or beside < MIN_PRODUCT_SLICE:
@@ -99,54 +101,56 @@ def _as_product(x: Array, axis: int, new: int) -> bool:
     return bool(np.isfinite(x).all())  # 0 * inf would reach other pixels
 
 
-def _product(matrix: Array, x: Array, axis: int) -> Any:
+def _multiply_along_axis(matrix: Array, x: Array, axis: int) -> Any:
     lead, rest = x.shape[:axis], x.shape[axis + 1 :]
     return np.matmul(matrix, x.reshape(prod(lead), x.shape[axis], prod(rest))).reshape(*lead, -1, *rest)
 
 
-def _lerp(x: Array, mixed: tuple[Any, ...] | None, axis: int) -> Any:
+def _interpolate(x: Array, mixed: tuple[Any, ...] | None, axis: int) -> Any:
     if mixed is None:
         return x
     low, high, weights = mixed
     z = x.take(low, axis)
-    z += (x.take(high, axis) - z) * _multiply_along(x, weights, axis)
+    z += (x.take(high, axis) - z) * _shape_weights(x, weights, axis)
     return z
 
 
-def _unlerp(x: Array, mixed: tuple[Any, ...] | None, axis: int, n: int) -> Any:
+def _pull_interpolation(x: Array, mixed: tuple[Any, ...] | None, axis: int, n: int) -> Any:
     if mixed is None:
         return x
     low, high, weights = mixed
-    part = x * _multiply_along(x, weights, axis)
+    part = x * _shape_weights(x, weights, axis)
     return _add_slices(x - part, low, axis, n) + _add_slices(part, high, axis, n)
 
 
-def _floats(x: Array) -> Any:
+def _as_floats(x: Array) -> Any:
     check_real("resize", x, "images")
     return x if x.dtype.kind == "f" else x.astype(np.float32)
 
 
-def _bilinear(images: Array, size: Sequence[Any], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
-    due = _resize_shape("resize_bilinear", images.shape, size, align_corners, half_pixel_centers)
-    x, way = _floats(images), (bool(align_corners), bool(half_pixel_centers))
+def _resize_bilinear(
+    images: Array, size: Sequence[Any], align_corners: bool = False, half_pixel_centers: bool = False
+) -> Any:
+    due = _infer_resized_shape("resize_bilinear", images.shape, size, align_corners, half_pixel_centers)
+    x, way = _as_floats(images), (bool(align_corners), bool(half_pixel_centers))
     for axis in (x.ndim - 3, x.ndim - 2):
         new, old = due[axis], x.shape[axis]
-        if _as_product(x, axis, new):
-            x = _product(_matrix(new, old, *way, x.dtype.char), x, axis)
+        if _is_product_faster(x, axis, new):
+            x = _multiply_along_axis(_make_weight_matrix(new, old, *way, x.dtype.char), x, axis)
         else:
-            x = _lerp(x, _neighbour_weights(new, old, *way), axis)
+            x = _interpolate(x, _find_neighbours(new, old, *way), axis)
     return x
 
 
-def _bilinear_back(x: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
-    due = _resize_shape("resize_bilinear_grad", x.shape, size, align_corners, half_pixel_centers)
+def _pull_bilinear(x: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
+    due = _infer_resized_shape("resize_bilinear_grad", x.shape, size, align_corners, half_pixel_centers)
     way = (bool(align_corners), bool(half_pixel_centers))
     for axis in (x.ndim - 2, x.ndim - 3):
         new, old = x.shape[axis], due[axis]
-        if _as_product(x, axis, old):
-            x = _product(_matrix(new, old, *way, x.dtype.char).T, x, axis)
+        if _is_product_faster(x, axis, old):
+            x = _multiply_along_axis(_make_weight_matrix(new, old, *way, x.dtype.char).T, x, axis)
         else:
-            x = _unlerp(x, _neighbour_weights(new, old, *way), axis, old)
+            x = _pull_interpolation(x, _find_neighbours(new, old, *way), axis, old)
     return x
 
 
@@ -154,22 +158,22 @@ def _bilinear_back(x: Array, size: Sequence[int], align_corners: bool = False, h
 
 
 def _compose_bilinear(images: Value, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Any:
-    due = _resize_shape("resize_bilinear", images.shape, size, align_corners, half_pixel_centers)
+    due = _infer_resized_shape("resize_bilinear", images.shape, size, align_corners, half_pixel_centers)
     check_real("resize", images, "images")
     x: Any = images if images.dtype.kind == "f" else images.astype(np.float32)
     for axis in (len(due) - 3, len(due) - 2):
-        mixed = _neighbour_weights(due[axis], x.shape[axis], bool(align_corners), bool(half_pixel_centers))
+        mixed = _find_neighbours(due[axis], x.shape[axis], bool(align_corners), bool(half_pixel_centers))
         if mixed is not None:
             low, high, weights = mixed
             z = np.take(x, low, axis)
-            x = z + (np.take(x, high, axis) - z) * _multiply_along(x, weights, axis)
+            x = z + (np.take(x, high, axis) - z) * _shape_weights(x, weights, axis)
     return x
 
 
-def _compose_bilinear_back(x: Value, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Any:
-    due = _resize_shape("resize_bilinear_grad", x.shape, size, align_corners, half_pixel_centers)
+def _compose_pull_bilinear(x: Value, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Any:
+    due = _infer_resized_shape("resize_bilinear_grad", x.shape, size, align_corners, half_pixel_centers)
     for axis in (len(due) - 2, len(due) - 3):
-        mixed = _neighbour_weights(x.shape[axis], due[axis], bool(align_corners), bool(half_pixel_centers))
+        mixed = _find_neighbours(x.shape[axis], due[axis], bool(align_corners), bool(half_pixel_centers))
         if mixed is not None:
             low, high, weights = mixed[0], mixed[1], mixed[2].astype(x.dtype)
             if x.dtype == bool:
@@ -178,10 +182,10 @@ def _compose_bilinear_back(x: Value, size: Sequence[Any], align_corners: bool, h
     return x
 
 
-def _compose_near_back(x: Value, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Any:
-    due = _resize_shape("resize_nearest_neighbor_grad", x.shape, size, align_corners, half_pixel_centers)
+def _compose_pull_nearest(x: Value, size: Sequence[Any], align_corners: bool, half_pixel_centers: bool) -> Any:
+    due = _infer_resized_shape("resize_nearest_neighbor_grad", x.shape, size, align_corners, half_pixel_centers)
     for axis in (len(due) - 2, len(due) - 3):
-        index = _nearest(x.shape[axis], due[axis], bool(align_corners), bool(half_pixel_centers))
+        index = _find_nearest(x.shape[axis], due[axis], bool(align_corners), bool(half_pixel_centers))
         if index is not None:
             x = _add_selected(x, ((index, np.ones(len(index))),), axis, due[axis])
     return x
@@ -199,26 +203,26 @@ def _add_selected(x: Value, pairs: Sequence[tuple[Any, Any]], axis: int, n: int)
     for turn in range(int(counts.max(initial=0))):
         has = turn < counts
         chosen = order[np.where(has, np.minimum(starts + turn, len(order) - 1), 0)]
-        part = np.take(x, slices[chosen], axis) * _multiply_along(x, np.where(has, weights[chosen], 0.0), axis)
+        part = np.take(x, slices[chosen], axis) * _shape_weights(x, np.where(has, weights[chosen], 0.0), axis)
         if not has.all():  # 0 * inf would reach other pixels
             part = np.where(has.reshape((-1,) + (1,) * (len(x.shape) - 1 - axis)), part, np.zeros((), x.dtype))
         total = part if total is None else total + part
     return total
 
 
-def _samples() -> list[Sample]:
+def _list_samples() -> list[Sample]:
     ways: list[dict[str, Any]] = [{}, {"align_corners": True}, {"half_pixel_centers": True}]
     sizes = [((1, 2, 2, 1), [3, 3]), ((2, 4, 3, 2), (2, 5)), ((3, 2, 2), [1, 4]), ((1, 1, 2, 1), [3, 2])]
     some = [((shape,), {"size": size, **way}) for shape, size in sizes for way in ways]
     return [*some, (((0, 2, 2, 1),), {"size": [3, 3]})]
 
 
-SAMPLES = _samples()
+SAMPLES = _list_samples()
 
 
-def _shape_rule(name: str) -> Any:
+def _act_on_pictures(name: str) -> Any:
     return moves(lambda s, size, align_corners, half_pixel_centers: (
-        _resize_shape(name, s, size, align_corners, half_pixel_centers)
+        _infer_resized_shape(name, s, size, align_corners, half_pixel_centers)
     ), SAMPLES, _batch_pictures)  # fmt: skip
 
 
@@ -235,8 +239,8 @@ def _bilinear_vjp(g: Value, images_shape: Shape, align_corners: bool, half_pixel
 
 
 @op(
-    _bilinear,
-    acts=_shape_rule("resize_bilinear"),
+    _resize_bilinear,
+    acts=_act_on_pictures("resize_bilinear"),
     d=linear(_bilinear_vjp),
     lower=made_of(_compose_bilinear),
 )
@@ -258,14 +262,14 @@ def resize_bilinear(
 
 
 @op(
-    _bilinear_back,
-    acts=_shape_rule("resize_bilinear_grad"),
+    _pull_bilinear,
+    acts=_act_on_pictures("resize_bilinear_grad"),
     d=linear(
         lambda g, x_shape, align_corners, half_pixel_centers: resize_bilinear(
             g, x_shape[-3:-1], align_corners, half_pixel_centers
         )
     ),
-    lower=made_of(_compose_bilinear_back),
+    lower=made_of(_compose_pull_bilinear),
 )
 def resize_bilinear_grad(
     x: TensorLike, /, size: Lengths, align_corners: bool = False, half_pixel_centers: bool = False
@@ -281,43 +285,48 @@ def resize_bilinear_grad(
 
 
 @lru_cache(256)
-def _nearest(new: int, old: int, align: bool, half: bool) -> Any:
+def _find_nearest(new: int, old: int, align: bool, half: bool) -> Any:
     """Return the old pixel for each new one; None if nothing changes."""
     if new == old:
         return None
-    at = _positions(new, old, align, 0.5 if half else 0.0)
+    at = _find_positions(new, old, align, 0.5 if half else 0.0)
     return np.minimum(np.floor(at + 0.5 if align else at), old - 1).astype(np.intp)
 
 
-def _near(images: Any, size: Sequence[Any], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
-    due, x = _resize_shape("resize_nearest_neighbor", images.shape, size, align_corners, half_pixel_centers), images
+def _resize_nearest(
+    images: Any, size: Sequence[Any], align_corners: bool = False, half_pixel_centers: bool = False
+) -> Any:
+    due, x = (
+        _infer_resized_shape("resize_nearest_neighbor", images.shape, size, align_corners, half_pixel_centers),
+        images,
+    )
     for axis in (len(due) - 3, len(due) - 2):
-        index = _nearest(due[axis], x.shape[axis], bool(align_corners), bool(half_pixel_centers))
+        index = _find_nearest(due[axis], x.shape[axis], bool(align_corners), bool(half_pixel_centers))
         x = x if index is None else np.take(x, index, axis)
     return x
 
 
-def _near_back(x: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
-    due = _resize_shape("resize_nearest_neighbor_grad", x.shape, size, align_corners, half_pixel_centers)
+def _pull_nearest(x: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
+    due = _infer_resized_shape("resize_nearest_neighbor_grad", x.shape, size, align_corners, half_pixel_centers)
     for axis in (x.ndim - 2, x.ndim - 3):
         old = due[axis]
-        index = _nearest(x.shape[axis], old, bool(align_corners), bool(half_pixel_centers))
-        if _as_product(x, axis, old):
-            x = _product((np.arange(old)[:, None] == index).astype(x.dtype), x, axis)
+        index = _find_nearest(x.shape[axis], old, bool(align_corners), bool(half_pixel_centers))
+        if _is_product_faster(x, axis, old):
+            x = _multiply_along_axis((np.arange(old)[:, None] == index).astype(x.dtype), x, axis)
         else:
             x = _add_slices(x, index, axis, old)
     return x
 
 
-def _near_vjp(g: Value, images_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
+def _nearest_vjp(g: Value, images_shape: Shape, align_corners: bool, half_pixel_centers: bool) -> Any:
     return resize_nearest_neighbor_grad(g, images_shape[-3:-1], align_corners, half_pixel_centers)
 
 
 @op(
-    _near,
-    acts=_shape_rule("resize_nearest_neighbor"),
-    d=linear(_near_vjp),
-    lower=made_of(_near),
+    _resize_nearest,
+    acts=_act_on_pictures("resize_nearest_neighbor"),
+    d=linear(_nearest_vjp),
+    lower=made_of(_resize_nearest),
 )
 def resize_nearest_neighbor(
     images: TensorLike, /, size: Sequence[int] | Array, align_corners: bool = False, half_pixel_centers: bool = False
@@ -335,14 +344,14 @@ def resize_nearest_neighbor(
 
 
 @op(
-    _near_back,
-    acts=_shape_rule("resize_nearest_neighbor_grad"),
+    _pull_nearest,
+    acts=_act_on_pictures("resize_nearest_neighbor_grad"),
     d=linear(
         lambda g, x_shape, align_corners, half_pixel_centers: resize_nearest_neighbor(
             g, x_shape[-3:-1], align_corners, half_pixel_centers
         )
     ),
-    lower=made_of(_compose_near_back),
+    lower=made_of(_compose_pull_nearest),
 )
 def resize_nearest_neighbor_grad(
     x: TensorLike, /, size: Lengths, align_corners: bool = False, half_pixel_centers: bool = False

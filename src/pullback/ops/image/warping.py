@@ -22,13 +22,13 @@ MOST = float(np.finfo(float).max)
 __all__ = ["crop_and_resize", "flip_left_right", "rotate_with_offset", "transform"]
 
 
-def _pictures(name: str, image: TensorLike) -> Value:
+def _check_pictures(name: str, image: TensorLike) -> Value:
     """Return a batch of pictures as floats."""
     image = check_rank(name, check_numbers(name, "image", image), 4, "image")
     return image if image.dtype.kind == "f" else image.astype(np.float32)
 
 
-def _size(name: str, argument: str, size: Any) -> tuple[int, int]:
+def _check_size(name: str, argument: str, size: Any) -> tuple[int, int]:
     """Return a checked height and width."""
     whole = isinstance(size, list | tuple | np.ndarray) and all(
         isinstance(n, int | float | np.number) and n >= 1 and float(n).is_integer() for n in size
@@ -38,7 +38,7 @@ def _size(name: str, argument: str, size: Any) -> tuple[int, int]:
     return int(size[0]), int(size[1])
 
 
-def _pixels(image: Value, batch: Value, y: Value, x: Value) -> Any:
+def _pick_pixels(image: Value, batch: Value, y: Value, x: Value) -> Any:
     """Return the pixels at integer coordinates, which broadcast."""
     n, height, width, depth = image.shape
     rows = (batch * height + y) * width + x
@@ -64,7 +64,7 @@ def _connect(z: Value, at: Value) -> Any:
 # ---- cut out
 
 
-def _span(first: Value, last: Value, length: int, n: int) -> tuple[Any, Any]:
+def _place_pixels(first: Value, last: Value, length: int, n: int) -> tuple[Any, Any]:
     """Return the coordinates of ``n`` new pixels between the borders of boxes, and a mask of those inside."""
     share = np.arange(n) / (n - 1) if n > 1 else np.array([0.5])
     at = _interpolate(first, last, share) * (length - 1)
@@ -73,7 +73,7 @@ def _span(first: Value, last: Value, length: int, n: int) -> tuple[Any, Any]:
     return np.where(within, at, 0.0), within
 
 
-def _neighbours(at: Value, length: int) -> tuple[Any, Any, Any]:
+def _find_neighbours(at: Value, length: int) -> tuple[Any, Any, Any]:
     """Return the two old pixels around each coordinate, and the weight of the second."""
     low = np.clip(np.floor(strip(at)), 0, max(length - 2, 0)).astype(np.intp)
     return low, np.minimum(low + 1, length - 1), at - low
@@ -106,7 +106,7 @@ def crop_and_resize(
            [3. , 3.5]])
     """
     name = "crop_and_resize"
-    image, boxes = _pictures(name, image), check_numbers(name, "boxes", boxes)
+    image, boxes = _check_pictures(name, image), check_numbers(name, "boxes", boxes)
     batch, height, width, _ = image.shape
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise ShapeError(f"{name}: boxes must have shape (number, 4), got {boxes.shape}.")
@@ -122,23 +122,23 @@ def crop_and_resize(
         )
     if not height or not width:
         raise ShapeError(f"{name}: there is nothing to cut out of image, which has shape {image.shape}.")
-    rows, columns = _size(name, "crop_size", crop_size)
+    rows, columns = _check_size(name, "crop_size", crop_size)
     if method not in ("bilinear", "nearest", None):
         raise ArgumentError(f"{name}: method must be 'bilinear' or 'nearest', got {method!r}.")
     fill = as_number(name, "extrapolation_value", extrapolation_value or 0)
     exact = boxes.astype(np.float64)  # a float32 could step over the border
-    y, rows_within = _span(exact[:, 0:1], exact[:, 2:3], height, rows)
-    x, columns_within = _span(exact[:, 1:2], exact[:, 3:4], width, columns)
+    y, rows_within = _place_pixels(exact[:, 0:1], exact[:, 2:3], height, rows)
+    x, columns_within = _place_pixels(exact[:, 1:2], exact[:, 3:4], width, columns)
     y, x = y[:, :, None], x[:, None, :]
     which = which.astype(np.intp)[:, None, None]
     if method == "nearest":
         ys, xs = (_round_place(strip(at)).astype(np.intp) for at in (y, x))
-        z = _connect(_pixels(image, which, ys, xs), (y + x)[..., None])
+        z = _connect(_pick_pixels(image, which, ys, xs), (y + x)[..., None])
     else:
-        (top, bottom, down), (left, right, across) = _neighbours(y, height), _neighbours(x, width)
+        (top, bottom, down), (left, right, across) = _find_neighbours(y, height), _find_neighbours(x, width)
         down, across = (np.astype(weight, image.dtype)[..., None] for weight in (down, across))
         upper, lower = (
-            _interpolate(_pixels(image, which, row, left), _pixels(image, which, row, right), across)
+            _interpolate(_pick_pixels(image, which, row, left), _pick_pixels(image, which, row, right), across)
             for row in (top, bottom)
         )  # fmt: skip
         z = _interpolate(upper, lower, down)
@@ -201,7 +201,7 @@ def transform(
     >>> pb.image.transform(image, np.array([[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0]])).ravel()
     array([2., 3., 0.])
     """
-    image, transforms = _pictures("transform", image), check_numbers("transform", "transforms", transforms)
+    image, transforms = _check_pictures("transform", image), check_numbers("transform", "transforms", transforms)
     batch, height, width, _ = image.shape
     if transforms.ndim != 2 or transforms.shape[1] != 8 or transforms.shape[0] not in (1, batch):
         raise ShapeError(
@@ -215,7 +215,7 @@ def transform(
         raise ArgumentError(
             f"transform: fill_mode must be 'constant', 'reflect', 'wrap' or 'nearest', got {fill_mode!r}."
         )
-    rows, columns = (height, width) if output_shape is None else _size("transform", "output_shape", output_shape)
+    rows, columns = (height, width) if output_shape is None else _check_size("transform", "output_shape", output_shape)
     exact = transforms.astype(np.float64)
     a0, a1, a2, b0, b1, b2, c0, c1 = (np.reshape(exact[:, i], (-1, 1, 1)) for i in range(8))
     right, down = np.arange(columns), np.arange(rows)[:, None]
@@ -230,7 +230,7 @@ def transform(
     def read(ys: Value, xs: Value) -> Any:
         inside = (ys >= 0) & (ys < height) & (xs >= 0) & (xs < width) & ~beyond
         ys, xs = (np.where(inside, at, 0).astype(np.intp) for at in (ys, xs))
-        z = _pixels(image, number, ys, xs)
+        z = _pick_pixels(image, number, ys, xs)
         return np.where(inside[..., None], z, fill) if may_hold(~inside) else z
 
     if interpolation == "nearest":
@@ -267,7 +267,7 @@ def rotate_with_offset(
            [2., 1.]])
     """
     name = "rotate_with_offset"
-    image = _pictures(name, image)
+    image = _check_pictures(name, image)
     _, height, width, depth = image.shape
     share = as_array(0.5 if center is None else center, np.float64, f"{name}: center")
     fill = np.atleast_1d(as_array(0 if fill_value is None else fill_value, image.dtype, f"{name}: fill_value"))

@@ -20,24 +20,24 @@ from pullback.core.residuals import find_residual, keep_residual
 from pullback.core.tensor import all_values, call_unfollowed, strip
 from pullback.errors import ArgumentError, MatrixError, ShapeError
 from pullback.numerics.adjoints import H, T
-from pullback.ops.linalg.eigenvalues import matrix, stack_rows
+from pullback.ops.linalg.eigenvalues import check_matrix, stack_rows
 from pullback.ops.linalg.pieces import (
     ANY,
     DIVERGED,
     MIN_SAVED,
     TALL,
     Matrices,
-    below,
     check_phase,
-    clear,
-    diagonal_matrix,
-    diagonal_row,
-    differences,
     divide_by_gaps,
     divide_or_zero,
-    imaginary,
+    explain_errors,
     is_complex,
-    real_part,
+    make_diagonal_matrix,
+    make_imaginary,
+    make_triangle,
+    subtract_pairs,
+    take_diagonal_row,
+    take_real_part,
     unwarned,
 )  # fmt: skip
 from pullback.ops.linalg.triangular import triangular_solve
@@ -51,71 +51,71 @@ __all__ = ["QR", "SVD", "gram_schmidt", "qr", "svd", "svdvals"]
 # ---- singular values
 
 
-def all_of_svd(x: Array, full: bool = False) -> Any:
+def compute_svd(x: Array, full: bool = False) -> Any:
     u, s, v = np.linalg.svd(x, full_matrices=full)
     k = s.shape[-1]
     return stack_rows(u[..., :k], s[..., None, :], H(v[..., :k, :]))
 
 
-def svd_parts(z: Value, m: int) -> tuple[Any, Any, Any]:
-    return z[..., :m, :], real_part(z[..., m, :]), z[..., m + 1 :, :]
+def split_svd(z: Value, m: int) -> tuple[Any, Any, Any]:
+    return z[..., :m, :], take_real_part(z[..., m, :]), z[..., m + 1 :, :]
 
 
-def square_gaps(s: Value) -> Any:
+def subtract_squares(s: Value) -> Any:
     """Return ``s[j]**2 - s[i]**2`` for all pairs."""
-    return differences(s) * (s[..., None, :] + s[..., :, None])
+    return subtract_pairs(s) * (s[..., None, :] + s[..., :, None])
 
 
-def beside(x: Value, q: Value) -> Any:
+def project_beside(x: Value, q: Value) -> Any:
     """Return the part of the columns ``x`` that is orthogonal to those of ``q``."""
     return x - q @ (H(q) @ x)
 
 
 @unwarned
-def svd_back(g: Value, z: Value, x_shape: Shape) -> Any:
+def pull_svd(g: Value, z: Value, x_shape: Shape) -> Any:
     m, n = x_shape[-2:]
-    (u, s, v), (du, ds, dv) = svd_parts(z, m), svd_parts(g, m)
-    gaps, row = square_gaps(s), s[..., None, :]
+    (u, s, v), (du, ds, dv) = split_svd(z, m), split_svd(g, m)
+    gaps, row = subtract_squares(s), s[..., None, :]
     by_u, by_v = H(u) @ du, H(v) @ dv
     left, right = divide_by_gaps(by_u, gaps), divide_by_gaps(by_v, gaps)
-    turn = (left + H(left)) * row + s[..., :, None] * (right + H(right)) + diagonal_matrix(ds)
+    turn = (left + H(left)) * row + s[..., :, None] * (right + H(right)) + make_diagonal_matrix(ds)
     if is_complex(u):  # each pair of vectors may turn together; against each other they turn as the product does
-        phases, others = np.imag(diagonal_row(by_u)), np.imag(diagonal_row(by_v))
+        phases, others = np.imag(take_diagonal_row(by_u)), np.imag(take_diagonal_row(by_v))
         check_phase("svd", phases + others, g)
-        turn = turn + diagonal_matrix(imaginary(divide_or_zero(phases - others, 2 * row))[..., 0, :])
+        turn = turn + make_diagonal_matrix(make_imaginary(divide_or_zero(phases - others, 2 * row))[..., 0, :])
     dx = u @ turn @ H(v)
     if m > n:
-        dx = dx + divide_or_zero(beside(du, u), row) @ H(v)
+        dx = dx + divide_or_zero(project_beside(du, u), row) @ H(v)
     if n > m:
-        dx = dx + u @ H(divide_or_zero(beside(dv, v), row))
+        dx = dx + u @ H(divide_or_zero(project_beside(dv, v), row))
     return dx
 
 
 @unwarned
-def svd_tangent(dx: Array, z: Array) -> Any:
+def push_svd(dx: Array, z: Array) -> Any:
     m, n = dx.shape[-2:]
-    u, s, v = svd_parts(z, m)
-    gaps, row = square_gaps(s), s[..., None, :]
+    u, s, v = split_svd(z, m)
+    gaps, row = subtract_squares(s), s[..., None, :]
     turn = H(u) @ dx @ v
     scaled, other = turn * row, s[..., :, None] * turn
     du = u @ divide_by_gaps(scaled + H(scaled), gaps)
     dv = v @ divide_by_gaps(other + H(other), gaps)
     if is_complex(u):
-        phases = imaginary(divide_or_zero(np.imag(diagonal_row(turn)), 2 * row))
+        phases = make_imaginary(divide_or_zero(np.imag(take_diagonal_row(turn)), 2 * row))
         du, dv = du + u * phases, dv - v * phases
     if m > n:
-        du = du + divide_or_zero(beside(dx @ v, u), row)
+        du = du + divide_or_zero(project_beside(dx @ v, u), row)
     if n > m:
-        dv = dv + divide_or_zero(beside(H(dx) @ u, v), row)
-    return stack_rows(du, real_part(diagonal_row(turn)), dv)
+        dv = dv + divide_or_zero(project_beside(H(dx) @ u, v), row)
+    return stack_rows(du, take_real_part(take_diagonal_row(turn)), dv)
 
 
 @op(
-    all_of_svd,
+    compute_svd,
     acts=Matrices(lambda m, n: (m + 1 + n, min(m, n)), ANY, square=False, complex=None),
-    d=rule(lambda g, z, x_shape: svd_back(g, z, x_shape), jvp=lambda dx, z: svd_tangent(dx, z), adjoint=True),
+    d=rule(lambda g, z, x_shape: pull_svd(g, z, x_shape), jvp=lambda dx, z: push_svd(dx, z), adjoint=True),
     lower=on_matrices("svd"),
-    run=clear("svd", all_of_svd, DIVERGED),
+    run=explain_errors("svd", compute_svd, DIVERGED),
 )
 def svd_rows(x: TensorLike, /, full: bool = False) -> Any:
     """Return U of ``svd``, under it the row of singular values, under that V; ``full`` is how LAPACK is called.
@@ -159,9 +159,9 @@ def svd(x: TensorLike, full_matrices: bool = False, compute_uv: bool = True) -> 
     """
     if not compute_uv:
         return svdvals(x)
-    x = matrix(x, "svd")
+    x = check_matrix(x, "svd")
     m, n = x.shape[-2:]
-    u, s, v = svd_parts(svd_rows(x, bool(full_matrices)), m)
+    u, s, v = split_svd(svd_rows(x, bool(full_matrices)), m)
     if full_matrices and m != n:
         if m > n:
             u = complete_basis(u, call_unfollowed(lambda x: np.linalg.svd(x)[0][..., n:], x))
@@ -173,9 +173,9 @@ def svd(x: TensorLike, full_matrices: bool = False, compute_uv: bool = True) -> 
 @op(
     np.linalg.svdvals,
     acts=Matrices(lambda m, n: (min(m, n),), ANY, square=False),
-    d=rule(lambda g, x, z: svdvals_back(g, x, z), jvp=lambda dx, x: svdvals_tangent(dx, x), adjoint=True),
-    run=clear("svdvals", np.linalg.svdvals, DIVERGED),
-    saving=clear("svdvals", lambda x: save_vectors(x), DIVERGED),
+    d=rule(lambda g, x, z: pull_svdvals(g, x, z), jvp=lambda dx, x: push_svdvals(dx, x), adjoint=True),
+    run=explain_errors("svdvals", np.linalg.svdvals, DIVERGED),
+    saving=explain_errors("svdvals", lambda x: save_vectors(x), DIVERGED),
 )
 def svdvals(x: TensorLike, /) -> Any:
     """Return the singular values of matrices, in descending order.  Second derivatives need values that differ.
@@ -196,12 +196,12 @@ def save_vectors(x: Array) -> Any:
     return s
 
 
-def svdvals_back(g: Value, x: Value, z: Value) -> Any:
+def pull_svdvals(g: Value, x: Value, z: Value) -> Any:
     u, v = find_residual(z) or svd(x)[::2]
     return (u * g[..., None, :]) @ v
 
 
-def svdvals_tangent(dx: Array, x: Array) -> Any:
+def push_svdvals(dx: Array, x: Array) -> Any:
     u, _, v = svd(x)
     moved = H(u) @ dx
     return np.sum(np.real(moved * np.conjugate(v)) if is_complex(v) else moved * v, axis=-1)
@@ -210,18 +210,18 @@ def svdvals_tangent(dx: Array, x: Array) -> Any:
 # ---- QR
 
 
-def both_of_qr(x: Array, complete: bool = False) -> Any:
+def compute_qr(x: Array, complete: bool = False) -> Any:
     q, r = np.linalg.qr(x, "complete" if complete else "reduced")
     n = x.shape[-1]
     return stack_rows(q[..., :n], T(r[..., :n, :]))
 
 
 @op(
-    both_of_qr,
+    compute_qr,
     acts=Matrices(lambda m, n: (m + n, n), TALL, square=False),
-    d=rule(lambda g, z, x_shape: qr_back(g, z, x_shape[-2]), jvp=lambda dx, z: qr_tangent(dx, z), adjoint=True),
+    d=rule(lambda g, z, x_shape: pull_qr_rows(g, z, x_shape[-2]), jvp=lambda dx, z: push_qr_rows(dx, z), adjoint=True),
     lower=on_matrices("qr"),
-    run=clear("qr", both_of_qr, DIVERGED),
+    run=explain_errors("qr", compute_qr, DIVERGED),
 )
 def qr_rows(x: TensorLike, /, complete: bool = False) -> Any:
     """Return what ``qr`` gives for a matrix that is not wide: Q, under it the transpose of R.
@@ -233,48 +233,48 @@ def qr_rows(x: TensorLike, /, complete: bool = False) -> Any:
     """
 
 
-def qr_back(g: Value, z: Value, m: int) -> Any:
+def pull_qr_rows(g: Value, z: Value, m: int) -> Any:
     q, r = z[..., :m, :], T(z[..., m:, :])
-    return qr_adjoint(q, r, g[..., :m, :], T(g[..., m:, :]))
+    return pull_qr(q, r, g[..., :m, :], T(g[..., m:, :]))
 
 
-def qr_adjoint(q: Value, r: Value, dq: Value, dr: Value) -> Any:
+def pull_qr(q: Value, r: Value, dq: Value, dr: Value) -> Any:
     """Return the cotangent of a matrix that is not wide from those of its Q and R."""
     turn = r @ H(dr)
     if type(dq) is not ndarray or dq.any():  # often R alone is used
         turn = turn - H(dq) @ q
-    strict = turn * below(turn.shape[-1], -1, np.finfo(turn.dtype).dtype)
-    whole = strict + H(strict) + diagonal_matrix(real_part(diagonal_row(turn))[..., 0, :])
-    return H(over_triangle(r, dq + q @ whole))
+    strict = turn * make_triangle(turn.shape[-1], -1, np.finfo(turn.dtype).dtype)
+    whole = strict + H(strict) + make_diagonal_matrix(take_real_part(take_diagonal_row(turn))[..., 0, :])
+    return H(solve_with_triangle(r, dq + q @ whole))
 
 
-def qr_tangent(dx: Array, z: Array) -> Any:
+def push_qr_rows(dx: Array, z: Array) -> Any:
     m = dx.shape[-2]
     q, r = z[..., :m, :], T(z[..., m:, :])
-    dq, dr = qr_tangents(q, r, dx)
+    dq, dr = push_qr(q, r, dx)
     return stack_rows(dq, T(dr))
 
 
-def qr_tangents(q: Array, r: Array, dx: Array) -> tuple[Any, Any]:
+def push_qr(q: Array, r: Array, dx: Array) -> tuple[Any, Any]:
     """Return the tangents of Q and R from that of a matrix that is not wide."""
-    c = H(over_triangle(r, dx, True))
+    c = H(solve_with_triangle(r, dx, True))
     b = H(q) @ c
-    strict = b * below(b.shape[-1], -1, np.finfo(b.dtype).dtype)
+    strict = b * make_triangle(b.shape[-1], -1, np.finfo(b.dtype).dtype)
     up = b - strict + H(strict)
     if is_complex(up):  # the diagonal of R stays real
-        up = up - diagonal_matrix(imaginary(np.imag(diagonal_row(b)))[..., 0, :])
+        up = up - make_diagonal_matrix(make_imaginary(np.imag(take_diagonal_row(b)))[..., 0, :])
     return c - q @ up, up @ r
 
 
-def both_of_wide_qr(x: Array) -> Any:
+def compute_wide_qr(x: Array) -> Any:
     return np.concatenate(np.linalg.qr(x), axis=-1)
 
 
 @op(
-    both_of_wide_qr,
+    compute_wide_qr,
     acts=Matrices(lambda m, n: (m, m + n), ((2, 4), (3, 2, 3), (4, 5)), square=False),
-    d=rule(lambda g, z, x: wide_qr_back(g, z, x), jvp=lambda dx, z, x: wide_qr_tangent(dx, z, x), adjoint=True),
-    run=clear("qr", both_of_wide_qr, DIVERGED),
+    d=rule(lambda g, z, x: pull_wide_qr(g, z, x), jvp=lambda dx, z, x: push_wide_qr(dx, z, x), adjoint=True),
+    run=explain_errors("qr", compute_wide_qr, DIVERGED),
 )
 def wide_qr_columns(x: TensorLike, /) -> Any:
     """Return what ``qr`` gives for a matrix of more columns than rows: Q, and beside it R.
@@ -284,22 +284,22 @@ def wide_qr_columns(x: TensorLike, /) -> Any:
     """
 
 
-def wide_qr_back(g: Value, z: Value, x: Value) -> Any:
+def pull_wide_qr(g: Value, z: Value, x: Value) -> Any:
     """Return the cotangent of a wide matrix; the columns of R beyond its square part are ``H(Q) @ x``."""
     m = x.shape[-2]
     q, r = z[..., :m], z[..., m : 2 * m]
     dq, dr, rest = g[..., :m], g[..., m : 2 * m], g[..., 2 * m :]
-    return np.concatenate([qr_adjoint(q, r, dq + x[..., m:] @ H(rest), dr), q @ rest], axis=-1)
+    return np.concatenate([pull_qr(q, r, dq + x[..., m:] @ H(rest), dr), q @ rest], axis=-1)
 
 
-def wide_qr_tangent(dx: Array, z: Array, x: Array) -> Any:
+def push_wide_qr(dx: Array, z: Array, x: Array) -> Any:
     m = x.shape[-2]
     q = z[..., :m]
-    dq, dr = qr_tangents(q, z[..., m : 2 * m], dx[..., :m])
+    dq, dr = push_qr(q, z[..., m : 2 * m], dx[..., :m])
     return np.concatenate([dq, dr, H(dq) @ x[..., m:] + H(q) @ dx[..., m:]], axis=-1)
 
 
-def over_triangle(r: Value, x: Value, adjoint: bool = False) -> Any:
+def solve_with_triangle(r: Value, x: Value, adjoint: bool = False) -> Any:
     """Solve with the triangular R or its adjoint; an error where R is singular."""
     try:
         return triangular_solve(np.conjugate(r) if adjoint and is_complex(r) else r, H(x), False, adjoint)
@@ -334,7 +334,7 @@ def qr(x: TensorLike, full_matrices: bool = False) -> QR:
     array([[5. , 2.2],
            [0. , 0.4]])
     """
-    x = matrix(x, "qr")
+    x = check_matrix(x, "qr")
     m, n = x.shape[-2:]
     if m < n:
         z = wide_qr_columns(x)
@@ -349,15 +349,15 @@ def qr(x: TensorLike, full_matrices: bool = False) -> QR:
 
 def complete_basis(q: Value, more: Value) -> Any:
     """Return a basis with ``more`` columns orthogonal to ``q``, also under its derivatives."""
-    moving = orthonormal(beside(more, q))
+    moving = orthonormalize(project_beside(more, q))
     return np.concatenate([q, more + (moving - strip(moving))], axis=-1)
 
 
-def orthonormal(x: Value) -> Any:
+def orthonormalize(x: Value) -> Any:
     """Orthonormalize columns from the first on, keeping their sides."""
     q, r = qr(x)
     one = np.ones((), np.finfo(q.dtype).dtype)
-    return q * np.where(real_part(diagonal_row(r)) < 0, -one, one)
+    return q * np.where(take_real_part(take_diagonal_row(r)) < 0, -one, one)
 
 
 @observable
@@ -381,12 +381,12 @@ def gram_schmidt(xs: TensorLike) -> Any:
                 f"gram_schmidt: expected vectors of one length, got shapes {[x.shape for x in vectors]}."
             )
         xs = np.stack(vectors)
-    x = matrix(xs, "gram_schmidt")
+    x = check_matrix(xs, "gram_schmidt")
     count, length = x.shape[-2:]
     if count > length:
         raise ShapeError(f"gram_schmidt: {count} vectors of {length} components are not independent; got {x.shape}.")
     values = all_values(x)
     if values.size and np.any(np.linalg.matrix_rank(values) < count):
         raise MatrixError(f"gram_schmidt: the vectors are linearly dependent (got shape {x.shape}).")
-    z = T(orthonormal(T(x)))
+    z = T(orthonormalize(T(x)))
     return [z[i] for i in range(count)] if several else z

@@ -24,15 +24,15 @@ from pullback.ops.linalg.pieces import (
     SQUARE,
     Matrices,
     check_phase,
-    clear,
-    diagonal_matrix,
-    diagonal_row,
-    differences,
     divide_by_gaps,
-    imaginary,
+    explain_errors,
     is_complex,
-    real_part,
-    symmetric,
+    make_diagonal_matrix,
+    make_imaginary,
+    subtract_pairs,
+    symmetrize,
+    take_diagonal_row,
+    take_real_part,
     unwarned,
 )  # fmt: skip
 
@@ -47,7 +47,7 @@ def stack_rows(*parts: Value) -> Any:
     return np.concatenate(parts, axis=-2)
 
 
-def matrix(x: TensorLike, name: str) -> Value:
+def check_matrix(x: TensorLike, name: str) -> Value:
     x = check_numbers(name, "x", x)
     if x.ndim < 2:
         raise ShapeError(f"{name}: x must be a matrix, or several over its last two axes; got shape {x.shape}.")
@@ -57,35 +57,35 @@ def matrix(x: TensorLike, name: str) -> Value:
 # ---- symmetric matrices
 
 
-def both_of_eigh(x: Value, uplo: Any = "L") -> Any:
-    w, v = np.linalg.eigh(symmetric(x), uplo)
+def compute_eigh(x: Value, uplo: Any = "L") -> Any:
+    w, v = np.linalg.eigh(symmetrize(x), uplo)
     return stack_rows(w[..., None, :], v)
 
 
 @unwarned
-def eigh_back(g: Value, z: Value) -> Any:
-    w, v, dv = real_part(z[..., 0, :]), z[..., 1:, :], g[..., 1:, :]
+def pull_eigh(g: Value, z: Value) -> Any:
+    w, v, dv = take_real_part(z[..., 0, :]), z[..., 1:, :], g[..., 1:, :]
     if type(dv) is ndarray and type(v) is ndarray and not dv.any():  # the eigenvalues alone are used
         return (v * g[..., :1, :]) @ H(v)
     turn = H(v) @ dv
     if is_complex(v):
-        check_phase("eigh", np.imag(diagonal_row(turn)), dv)
-    return symmetric(v @ (divide_by_gaps(turn, differences(w)) + diagonal_matrix(g[..., 0, :])) @ H(v))
+        check_phase("eigh", np.imag(take_diagonal_row(turn)), dv)
+    return symmetrize(v @ (divide_by_gaps(turn, subtract_pairs(w)) + make_diagonal_matrix(g[..., 0, :])) @ H(v))
 
 
 @unwarned
-def eigh_tangent(dx: Array, z: Array) -> Any:
-    w, v = real_part(z[..., 0, :]), z[..., 1:, :]
-    turn = H(v) @ symmetric(dx) @ v
-    return stack_rows(diagonal_row(turn), v @ divide_by_gaps(turn, differences(w)))
+def push_eigh(dx: Array, z: Array) -> Any:
+    w, v = take_real_part(z[..., 0, :]), z[..., 1:, :]
+    turn = H(v) @ symmetrize(dx) @ v
+    return stack_rows(take_diagonal_row(turn), v @ divide_by_gaps(turn, subtract_pairs(w)))
 
 
 @op(
-    both_of_eigh,
+    compute_eigh,
     acts=Matrices(lambda m, n: (n + 1, n), SQUARE, complex=None),
-    d=rule(lambda g, z: eigh_back(g, z), jvp=lambda dx, z: eigh_tangent(dx, z), adjoint=True),
+    d=rule(lambda g, z: pull_eigh(g, z), jvp=lambda dx, z: push_eigh(dx, z), adjoint=True),
     lower=matrices("eigh"),
-    run=clear("eigh", both_of_eigh, DIVERGED),
+    run=explain_errors("eigh", compute_eigh, DIVERGED),
 )
 def eigh_rows(x: TensorLike, /, uplo: str = "L") -> Any:
     """Return the result of ``eigh``: a row of eigenvalues, and under it the matrix of eigenvectors.
@@ -125,20 +125,20 @@ def eigh(x: TensorLike, uplo: str = "L") -> Eigh:
     >>> w
     array([1., 2.])
     """
-    z = eigh_rows(matrix(x, "eigh"), uplo)
-    return Eigh(real_part(z[..., 0, :]), z[..., 1:, :])
+    z = eigh_rows(check_matrix(x, "eigh"), uplo)
+    return Eigh(take_real_part(z[..., 0, :]), z[..., 1:, :])
 
 
-def values_of_eigh(x: Value, uplo: Any = "L") -> Any:
-    return np.linalg.eigvalsh(symmetric(x), uplo)
+def compute_eigvalsh(x: Value, uplo: Any = "L") -> Any:
+    return np.linalg.eigvalsh(symmetrize(x), uplo)
 
 
 @op(
-    values_of_eigh,
+    compute_eigvalsh,
     acts=Matrices(lambda m, n: (n,), SQUARE),
-    d=rule(lambda g, x, z: eigvalsh_back(g, x, z), jvp=lambda dx, x: eigvalsh_tangent(dx, x), adjoint=True),
-    run=clear("eigvalsh", values_of_eigh, DIVERGED),
-    saving=clear("eigvalsh", lambda x, uplo="L": save_eigenvectors(x, uplo), DIVERGED),
+    d=rule(lambda g, x, z: pull_eigvalsh(g, x, z), jvp=lambda dx, x: push_eigvalsh(dx, x), adjoint=True),
+    run=explain_errors("eigvalsh", compute_eigvalsh, DIVERGED),
+    saving=explain_errors("eigvalsh", lambda x, uplo="L": save_eigenvectors(x, uplo), DIVERGED),
 )
 def eigvalsh(x: TensorLike, /, uplo: str = "L") -> Any:
     """Return the eigenvalues of symmetric or Hermitian matrices, in ascending order.
@@ -154,35 +154,35 @@ def eigvalsh(x: TensorLike, /, uplo: str = "L") -> Any:
 def save_eigenvectors(x: Array, uplo: Any) -> Any:
     """Return the eigenvalues; of large matrices with the eigenvectors, which the rule would else compute again."""
     if x.shape[-1] < MIN_SAVED:
-        return values_of_eigh(x, uplo)
-    w, v = np.linalg.eigh(symmetric(x), uplo)
+        return compute_eigvalsh(x, uplo)
+    w, v = np.linalg.eigh(symmetrize(x), uplo)
     keep_residual(w, v)
     return w
 
 
-def eigvalsh_back(g: Value, x: Value, z: Value) -> Any:
+def pull_eigvalsh(g: Value, x: Value, z: Value) -> Any:
     v = find_residual(z)
     if v is None:
         v = eigh(x).eigenvectors
     return (v * g[..., None, :]) @ H(v)
 
 
-def eigvalsh_tangent(dx: Array, x: Array) -> Any:
+def push_eigvalsh(dx: Array, x: Array) -> Any:
     v = eigh(x).eigenvectors
-    moved = symmetric(dx) @ v
+    moved = symmetrize(dx) @ v
     return np.sum(np.real(np.conjugate(v) * moved) if is_complex(v) else v * moved, axis=-2)
 
 
 # ---- any square matrices
 
 
-def both_of_eig(x: Array) -> Any:
+def compute_eig(x: Array) -> Any:
     w, v = np.linalg.eig(x)
     z = stack_rows(w[..., None, :], v)
     return z.astype(np.result_type(z.dtype, np.complex64))
 
 
-def pivots(v: Value) -> Any:
+def mask_pivots(v: Value) -> Any:
     """Return a mask of the element of each vector that LAPACK makes real: the largest."""
     if not v.shape[-1]:
         return v == 0
@@ -192,30 +192,32 @@ def pivots(v: Value) -> Any:
 
 
 @unwarned
-def eig_back(g: Value, z: Value) -> Any:
+def pull_eig(g: Value, z: Value) -> Any:
     w, v, dw, dv = z[..., 0, :], z[..., 1:, :], g[..., 0, :], g[..., 1:, :]
-    along = diagonal_row(H(v) @ dv)  # the vectors keep their length, and one of their elements real
-    real = pivots(v)
-    kept = dv - v * np.real(along) - real * imaginary(np.imag(along) / np.real(np.sum(v * real, -2, keepdims=True)))
-    turn = divide_by_gaps(H(v) @ kept, np.conjugate(differences(w))) + diagonal_matrix(dw)
+    along = take_diagonal_row(H(v) @ dv)  # the vectors keep their length, and one of their elements real
+    real = mask_pivots(v)
+    kept = (
+        dv - v * np.real(along) - real * make_imaginary(np.imag(along) / np.real(np.sum(v * real, -2, keepdims=True)))
+    )
+    turn = divide_by_gaps(H(v) @ kept, np.conjugate(subtract_pairs(w))) + make_diagonal_matrix(dw)
     return np.linalg.solve(H(v), turn @ H(v))
 
 
 @unwarned
-def eig_tangent(dx: Array, z: Array) -> Any:
+def push_eig(dx: Array, z: Array) -> Any:
     w, v = z[..., 0, :], z[..., 1:, :]
     turn = np.linalg.solve(v, dx @ v)
-    moved = v @ divide_by_gaps(turn, differences(w))
-    real, along = pivots(v), np.sum(np.conjugate(v) * moved, -2, keepdims=True)
+    moved = v @ divide_by_gaps(turn, subtract_pairs(w))
+    real, along = mask_pivots(v), np.sum(np.conjugate(v) * moved, -2, keepdims=True)
     turned = np.imag(np.sum(moved * real, -2, keepdims=True)) / np.real(np.sum(v * real, -2, keepdims=True))
-    return stack_rows(diagonal_row(turn), moved - v * np.real(along) - v * imaginary(turned))
+    return stack_rows(take_diagonal_row(turn), moved - v * np.real(along) - v * make_imaginary(turned))
 
 
 @op(
-    both_of_eig,
+    compute_eig,
     acts=Matrices(lambda m, n: (n + 1, n), SQUARE),
-    d=rule(lambda g, z: eig_back(g, z), jvp=lambda dx, z: eig_tangent(dx, z), adjoint=True),
-    run=clear("eig", both_of_eig, DIVERGED),
+    d=rule(lambda g, z: pull_eig(g, z), jvp=lambda dx, z: push_eig(dx, z), adjoint=True),
+    run=explain_errors("eig", compute_eig, DIVERGED),
 )
 def eig_rows(x: TensorLike, /) -> Any:
     """Return the result of ``eig``: a row of eigenvalues, and under it the matrix of eigenvectors; always complex.
@@ -254,20 +256,20 @@ def eig(x: TensorLike) -> Eig:
     >>> w
     array([2.+0.j, 1.+0.j])
     """
-    z = eig_rows(matrix(x, "eig"))
+    z = eig_rows(check_matrix(x, "eig"))
     return Eig(z[..., 0, :], z[..., 1:, :])
 
 
-def values_of_eig(x: Array) -> Any:
+def compute_eigvals(x: Array) -> Any:
     w = np.linalg.eigvals(x)
     return w.astype(np.result_type(w.dtype, np.complex64))
 
 
 @op(
-    values_of_eig,
+    compute_eigvals,
     acts=Matrices(lambda m, n: (n,), SQUARE),
-    d=rule(lambda g, x: eigvals_back(g, x), jvp=lambda dx, x: eigvals_tangent(dx, x), adjoint=True),
-    run=clear("eigvals", values_of_eig, DIVERGED),
+    d=rule(lambda g, x: pull_eigvals(g, x), jvp=lambda dx, x: push_eigvals(dx, x), adjoint=True),
+    run=explain_errors("eigvals", compute_eigvals, DIVERGED),
 )
 def eigvals(x: TensorLike, /) -> Any:
     """Return the eigenvalues of square matrices, in no order; they are complex.
@@ -279,11 +281,11 @@ def eigvals(x: TensorLike, /) -> Any:
     """
 
 
-def eigvals_back(g: Value, x: Value) -> Any:
+def pull_eigvals(g: Value, x: Value) -> Any:
     v = eig(x).eigenvectors
     return np.linalg.solve(H(v), g[..., :, None] * H(v))
 
 
-def eigvals_tangent(dx: Array, x: Array) -> Any:
+def push_eigvals(dx: Array, x: Array) -> Any:
     v = eig(x).eigenvectors
-    return diagonal_row(np.linalg.solve(v, dx @ v))[..., 0, :]
+    return take_diagonal_row(np.linalg.solve(v, dx @ v))[..., 0, :]

@@ -12,8 +12,8 @@ from pullback.core.composition import rename_errors
 from pullback.core.op import observable, op
 from pullback.errors import ArgumentError
 from pullback.ops.linalg.decompositions import svdvals
-from pullback.ops.linalg.eigenvalues import matrix
-from pullback.ops.linalg.pieces import ANY, DIVERGED, Matrices, clear
+from pullback.ops.linalg.eigenvalues import check_matrix
+from pullback.ops.linalg.pieces import ANY, DIVERGED, Matrices, explain_errors
 from pullback.ops.linalg.solving import inv
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def matrix_norm(x: TensorLike, ord: str | float = "fro", keepdims: bool = False)
     >>> pb.linalg.matrix_norm(np.array([[3.0, 0.0], [0.0, 4.0]]), "nuc")
     np.float64(7.0)
     """
-    x = matrix(x, "matrix_norm")
+    x = check_matrix(x, "matrix_norm")
     if ord in ("fro", "f", "euclidean", 1, -1, inf, -inf):
         return np.linalg.matrix_norm(x, keepdims=keepdims, ord="fro" if isinstance(ord, str) else ord)
     if ord not in ("nuc", 2, -2):
@@ -56,7 +56,7 @@ def cond(x: TensorLike, p: str | float | None = None) -> Any:
     >>> pb.linalg.cond(np.array([[1.0, 0.0], [0.0, 4.0]]))
     np.float64(4.0)
     """
-    x = matrix(x, "cond")
+    x = check_matrix(x, "cond")
     if p not in (None, "fro", "nuc", 1, -1, 2, -2, inf, -inf):
         raise ArgumentError(f"cond: p must be None, 'fro', 'nuc', 1, -1, 2, -2, inf or -inf; got {p!r}.")
     if p is None or p in (2, -2):
@@ -79,7 +79,7 @@ def _count_singular_values(x: Any, tol: Any, hermitian: bool, rtol: Any) -> Any:
     np.linalg.matrix_rank,
     acts=Matrices(lambda m, n: (), [s for s in ANY if 0 not in s[-2:]], square=False),
     d=no_derivative(),
-    run=clear("matrix_rank", _count_singular_values, DIVERGED),
+    run=explain_errors("matrix_rank", _count_singular_values, DIVERGED),
 )
 def matrix_rank(x: TensorLike, /, tol: float | None = None, hermitian: bool = False, rtol: float | None = None) -> Any:
     """Return the number of singular values above ``tol``, or above ``rtol`` times the largest; it has no gradient.

@@ -26,10 +26,10 @@ __all__: list[str] = []
 # ---- shapes
 
 
-def matrices(*shape: int) -> Any:
+def make_matrices(*shape: int) -> Any:
     """Return matrices for the generated tests: invertible, with eigenvalues and singular values well apart.
 
-    >>> np.linalg.cond(matrices(3, 3)) < 10
+    >>> np.linalg.cond(make_matrices(3, 3)) < 10
     np.True_
     """
     m, n = shape[-2:]
@@ -37,24 +37,24 @@ def matrices(*shape: int) -> Any:
     return x + np.eye(m, n) * np.arange(2.0, 2.0 + n)
 
 
-def positive(*shape: int) -> Any:
+def make_positive_matrices(*shape: int) -> Any:
     """Return the same, positive definite but not quite symmetric, as rounding leaves them."""
-    x = matrices(*shape)
+    x = make_matrices(*shape)
     return x @ T(x) + np.eye(shape[-1]) + 1e-3 * np.sin(x)
 
 
-def complex_matrices(*shape: int) -> Any:
+def make_complex_matrices(*shape: int) -> Any:
     """Return matrices for the generated tests, of complex numbers.
 
-    >>> np.linalg.cond(complex_matrices(3, 3)) < 10
+    >>> np.linalg.cond(make_complex_matrices(3, 3)) < 10
     np.True_
     """
-    return matrices(*shape) + 0.5j * np.cos(np.arange(1.0, 1.0 + prod(shape)) ** 1.3).reshape(shape)
+    return make_matrices(*shape) + 0.5j * np.cos(np.arange(1.0, 1.0 + prod(shape)) ** 1.3).reshape(shape)
 
 
-def complex_positive(*shape: int) -> Any:
+def make_complex_positive_matrices(*shape: int) -> Any:
     """Return the same, positive definite but not quite Hermitian."""
-    x = complex_matrices(*shape)
+    x = make_complex_matrices(*shape)
     return x @ H(x) + np.eye(shape[-1]) + 1e-3 * np.sin(x)
 
 
@@ -62,8 +62,8 @@ class Matrices(Acts):
     """One matrix over the last two axes, with any axes before; ``out(m, n)`` is what becomes of the two."""
 
     def __init__(
-        self, out: Callable[..., Sequence[int]], shapes: Sequence[Shape], square: bool = True, fill: Any = matrices,
-        ways: Sequence[dict[str, Any]] = ({},), complex: Any = complex_matrices,
+        self, out: Callable[..., Sequence[int]], shapes: Sequence[Shape], square: bool = True,
+        fill: Any = make_matrices, ways: Sequence[dict[str, Any]] = ({},), complex: Any = make_complex_matrices,
     ) -> None:  # fmt: skip
         self.out, self.shapes, self.square, self.fill, self.ways = out, shapes, square, fill, ways
         self.complex = complex  # the same of complex numbers, for one more sample; or None
@@ -132,14 +132,14 @@ class Systems(Acts):
             ((3, 3), (3, 2)), ((3, 3), (3,)), ((2, 3, 3), (3,)), ((2, 3, 3), (2, 3, 1)), ((2, 1, 2, 2), (3, 2, 2)),
             ((2, 2), (3, 2, 4)), ((0, 2, 2), (2, 1)), ((0, 0), (0, 2)), ((1, 1), (1,)),
         ]  # fmt: skip
-        made: list[Sample] = [((matrices(*x), y), way) for way in self.ways for x, y in pairs]
-        return made + [((complex_matrices(2, 3, 3), y), way) for way in self.ways for y in ((3,), (2, 3, 1))]
+        made: list[Sample] = [((make_matrices(*x), y), way) for way in self.ways for x, y in pairs]
+        return made + [((make_complex_matrices(2, 3, 3), y), way) for way in self.ways for y in ((3,), (2, 3, 1))]
 
 
 # ---- errors
 
 
-def clear(name: str, run: Callable[..., Any], trouble: str) -> Callable[..., Any]:
+def explain_errors(name: str, run: Callable[..., Any], trouble: str) -> Callable[..., Any]:
     """Adapt ``run`` to explain NumPy's LinAlgError; wrong shapes are left to the engine."""
 
     def run_clearly(*args: object) -> Any:
@@ -163,10 +163,10 @@ DIVERGED = "the iteration did not converge; look for NaN or infinity in x"
 # ---- pieces of rules
 
 
-def symmetric(x: Value) -> Any:
+def symmetrize(x: Value) -> Any:
     """Return the mean of a matrix and its transpose, of complex numbers conjugated.
 
-    >>> symmetric(np.array([[1.0, 2.0], [4.0, 5.0]]))
+    >>> symmetrize(np.array([[1.0, 2.0], [4.0, 5.0]]))
     array([[1., 3.],
            [3., 5.]])
     """
@@ -178,16 +178,16 @@ def is_complex(x: Value) -> bool:
     return bool(x.dtype.kind == "c")
 
 
-def real_part(x: Value) -> Any:
+def take_real_part(x: Value) -> Any:
     """Return the real part of numbers that are real, of whichever dtype.
 
-    >>> real_part(np.array([1 + 0j, 2]))
+    >>> take_real_part(np.array([1 + 0j, 2]))
     array([1., 2.])
     """
     return np.real(x) if is_complex(x) else x
 
 
-def imaginary(x: Value) -> Any:
+def make_imaginary(x: Value) -> Any:
     """Return ``1j`` times real numbers, or 0 for a real dtype."""
     return x * np.array(1j, np.result_type(x.dtype, np.complex64))
 
@@ -216,12 +216,12 @@ def cache_small(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @cache_small
-def eye(n: int, dtype: np.dtype[Any]) -> Any:
+def make_identity(n: int, dtype: np.dtype[Any]) -> Any:
     return np.eye(n, dtype=dtype)
 
 
 @cache_small
-def below(n: int, k: int, dtype: np.dtype[Any]) -> Any:
+def make_triangle(n: int, k: int, dtype: np.dtype[Any]) -> Any:
     """Return ones on and under the k-th diagonal."""
     return np.tri(n, n, k, dtype=dtype)
 
@@ -232,23 +232,23 @@ def mask_triangle(n: int, lower: bool) -> Any:
     return np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T
 
 
-def diagonal_matrix(x: Value) -> Any:
+def make_diagonal_matrix(x: Value) -> Any:
     """Return vectors as diagonal matrices.
 
-    >>> diagonal_matrix(np.array([1.0, 2.0]))
+    >>> make_diagonal_matrix(np.array([1.0, 2.0]))
     array([[1., 0.],
            [0., 2.]])
     """
-    return x[..., None] * eye(x.shape[-1], x.dtype)
+    return x[..., None] * make_identity(x.shape[-1], x.dtype)
 
 
-def diagonal_row(x: Value) -> Any:
+def take_diagonal_row(x: Value) -> Any:
     """Return the diagonal of square matrices, as a matrix of one row.
 
-    >>> diagonal_row(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> take_diagonal_row(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([[1., 4.]])
     """
-    return np.sum(x * eye(x.shape[-1], x.dtype), axis=-2, keepdims=True)
+    return np.sum(x * make_identity(x.shape[-1], x.dtype), axis=-2, keepdims=True)
 
 
 # Where a derivative does not exist it is infinite or NaN, without a warning, as it may not be used.
@@ -272,13 +272,13 @@ def divide_by_gaps(x: Value, gaps: Value) -> Any:
     array([[ 0. ,  0.5],
            [-0. ,  0. ]])
     """
-    return divide_or_zero(x - x * eye(x.shape[-1], x.dtype), gaps)
+    return divide_or_zero(x - x * make_identity(x.shape[-1], x.dtype), gaps)
 
 
-def differences(w: Value) -> Any:
+def subtract_pairs(w: Value) -> Any:
     """Return ``w[j] - w[i]`` for all pairs.
 
-    >>> differences(np.array([1.0, 4.0]))
+    >>> subtract_pairs(np.array([1.0, 4.0]))
     array([[ 0.,  3.],
            [-3.,  0.]])
     """

@@ -51,10 +51,10 @@ def matrix_power(x: TensorLike, n: int) -> Any:
 
 
 @lru_cache(256)
-def cheapest(sizes: tuple[int, ...]) -> tuple[int, Any]:
+def find_cheapest_order(sizes: tuple[int, ...]) -> tuple[int, Any]:
     """Return the least number of multiplications of a chain of products, and the order: a number, or a pair of orders.
 
-    >>> cheapest((10, 100, 5, 50))
+    >>> find_cheapest_order((10, 100, 5, 50))
     (7500, ((0, 1), 2))
     """
     last = len(sizes) - 2
@@ -62,7 +62,7 @@ def cheapest(sizes: tuple[int, ...]) -> tuple[int, Any]:
         return 0, 0
     ways = []
     for k in range(1, last + 1):
-        (left, a), (right, b) = cheapest(sizes[: k + 1]), cheapest(sizes[k:])
+        (left, a), (right, b) = find_cheapest_order(sizes[: k + 1]), find_cheapest_order(sizes[k:])
         ways.append((left + right + sizes[0] * sizes[k] * sizes[-1], k, a, b))
     cost, k, a, b = min(ways, key=lambda way: way[:2])
     return cost, (a, shift_order(b, k))
@@ -95,7 +95,7 @@ def multi_dot(arrays: Sequence[Any]) -> Any:
         raise ShapeError(
             f"multi_dot: expected matrices, the columns of each being as many as the rows of the next; got {shapes}."
         )
-    _, order = cheapest((*(x.shape[0] for x in xs), xs[-1].shape[1]))
+    _, order = find_cheapest_order((*(x.shape[0] for x in xs), xs[-1].shape[1]))
     z = multiply_in_order(xs, order)
     z = z[0] if row else z
     return z[..., 0] if column else z

@@ -27,15 +27,15 @@ from pullback.ops.linalg.pieces import (
     UNSOLVED,
     Matrices,
     Systems,
-    clear,
-    complex_matrices,
-    imaginary,
+    explain_errors,
     is_complex,
-    matrices,
-    real_part,
+    make_complex_matrices,
+    make_imaginary,
+    make_matrices,
     same_square,
+    take_real_part,
 )  # fmt: skip
-from pullback.ops.linalg.triangular import as_columns, columns_cotangent, into_rows
+from pullback.ops.linalg.triangular import as_columns, multiply_into_rows, pull_columns
 
 if TYPE_CHECKING:
     from pullback.typing import Array, TensorLike, Value
@@ -50,14 +50,14 @@ __all__ = ["LeastSquares", "SlogDet", "det", "inv", "lstsq", "pinv", "slogdet", 
     np.linalg.solve,
     acts=Systems(),
     d=rule(
-        lambda g, x, z: solve_back(g, x, z)[0],
-        lambda g, x, z: columns_cotangent(adjoint_solution(g, x, z), g.ndim < x.ndim),
-        together=lambda g, x, z: solve_back(g, x, z),
-        jvp=lambda dx, dy, x, z: solution_tangent(dx, dy, x, z),
+        lambda g, x, z: pull_solve(g, x, z)[0],
+        lambda g, x, z: pull_columns(solve_adjoint(g, x, z), g.ndim < x.ndim),
+        together=lambda g, x, z: pull_solve(g, x, z),
+        jvp=lambda dx, dy, x, z: push_solve(dx, dy, x, z),
     ),
     lower=on_matrices("solve"),
-    run=clear("solve", np.linalg.solve, UNSOLVED),
-    saving=clear("solve", lambda x, y: solve_and_save(x, y), UNSOLVED),
+    run=explain_errors("solve", np.linalg.solve, UNSOLVED),
+    saving=explain_errors("solve", lambda x, y: solve_and_save(x, y), UNSOLVED),
 )
 def solve(x: TensorLike, y: TensorLike, /) -> Any:
     """Return the solution ``z`` of ``x @ z = y`` for square ``x``; ``y`` is a vector, or columns if it has more axes.
@@ -78,20 +78,20 @@ def solve_and_save(x: Array, y: Array) -> Any:
     return z
 
 
-def adjoint_solution(g: Value, x: Value, z: Value) -> Any:
+def solve_adjoint(g: Value, x: Value, z: Value) -> Any:
     """Return the solution for the adjoint matrix; right-hand sides are columns, or a vector as in ``solve``."""
     right, factors = as_columns(g, g.ndim < x.ndim), find_residual(z)
     found = lapack.solve_factored(factors, right, trans=True) if factors and type(right) is ndarray else None
     return np.linalg.solve(T(x), right) if found is None else found
 
 
-def solve_back(g: Value, x: Value, z: Value) -> tuple[Any, Any]:
+def pull_solve(g: Value, x: Value, z: Value) -> tuple[Any, Any]:
     """Return the cotangents of the matrix and of the right-hand sides."""
-    w, vector = adjoint_solution(g, x, z), g.ndim < x.ndim
-    return -into_rows(w, z, vector), columns_cotangent(w, vector)
+    w, vector = solve_adjoint(g, x, z), g.ndim < x.ndim
+    return -multiply_into_rows(w, z, vector), pull_columns(w, vector)
 
 
-def solution_tangent(dx: Array, dy: Array, x: Array, z: Array) -> Any:
+def push_solve(dx: Array, dy: Array, x: Array, z: Array) -> Any:
     vector = z.ndim < x.ndim
     moved = np.linalg.solve(x, as_columns(dy, vector) - dx @ as_columns(z, vector))
     return moved[..., 0] if vector else moved
@@ -107,7 +107,7 @@ def invert(x: Array) -> Any:
     acts=same_square,
     d=rule(lambda g, z: -(T(z) @ g @ T(z)), jvp=lambda dx, z: -(z @ dx @ z)),
     lower=on_matrices("inv"),
-    run=clear("inv", invert, SINGULAR),
+    run=explain_errors("inv", invert, SINGULAR),
 )
 def inv(x: TensorLike, /) -> Any:
     """Return the inverse of square matrices over the last two axes.
@@ -120,7 +120,7 @@ def inv(x: TensorLike, /) -> Any:
     """
 
 
-def pseudo_inverse(x: Any, rtol: Any = None, hermitian: bool = False) -> Any:
+def pseudo_invert(x: Any, rtol: Any = None, hermitian: bool = False) -> Any:
     if rtol is not None and not np.ndim(rtol):
         as_number("pinv", "rtol", rtol, 0)
     if rtol is None and x.ndim > 1:
@@ -129,11 +129,11 @@ def pseudo_inverse(x: Any, rtol: Any = None, hermitian: bool = False) -> Any:
 
 
 @op(
-    pseudo_inverse,
+    pseudo_invert,
     acts=Matrices(lambda m, n: (n, m), [(3, 3), (4, 2), (2, 4), (2, 3, 2), (0, 2, 3)], square=False),
-    d=rule(lambda g, x, z: pinv_back(g, x, z), jvp=lambda dx, x, z: pinv_tangent(dx, x, z), adjoint=True),
-    lower=made_of(lambda x, rtol, hermitian: pinv_by_svd(x, rtol)),
-    run=clear("pinv", pseudo_inverse, DIVERGED),
+    d=rule(lambda g, x, z: pull_pinv(g, x, z), jvp=lambda dx, x, z: push_pinv(dx, x, z), adjoint=True),
+    lower=made_of(lambda x, rtol, hermitian: compute_pinv_by_svd(x, rtol)),
+    run=explain_errors("pinv", pseudo_invert, DIVERGED),
 )
 def pinv(x: TensorLike, /, rtol: float | Value | None = None, hermitian: bool = False) -> Any:
     """Return the pseudo-inverse of matrices of any shape; singular values under ``rtol`` times the largest count as 0.
@@ -151,7 +151,7 @@ def pinv(x: TensorLike, /, rtol: float | Value | None = None, hermitian: bool = 
     """
 
 
-def pinv_by_svd(x: Value, rtol: Any) -> Any:
+def compute_pinv_by_svd(x: Value, rtol: Any) -> Any:
     """Return the pseudo-inverse as a formula of the singular vectors, as NumPy computes it."""
     u, s, vh = svd(x)
     if rtol is None:
@@ -161,13 +161,13 @@ def pinv_by_svd(x: Value, rtol: Any) -> Any:
     return H(vh) @ (inverse[..., None] * H(u))
 
 
-def pinv_back(g: Value, x: Value, z: Value) -> Any:
+def pull_pinv(g: Value, x: Value, z: Value) -> Any:
     h, t = H(g), H(z)
     a, b = h @ z @ t, t @ z @ h
     return a - x @ (z @ a) + b - (b @ z) @ x - t @ g @ t
 
 
-def pinv_tangent(dx: Array, x: Array, z: Array) -> Any:
+def push_pinv(dx: Array, x: Array, z: Array) -> Any:
     d, t = H(dx), H(z)
     a, b = z @ t @ d, d @ t @ z
     return a - (a @ x) @ z + b - z @ (x @ b) - z @ dx @ z
@@ -212,29 +212,35 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> LeastSqua
     return LeastSquares(x, np.sum(off * off, axis=-1 if b.ndim == 1 else -2), rank, s)
 
 
-def least_squares_solution(a: Array, b: Array, rtol: float) -> Any:
+def solve_least_squares(a: Array, b: Array, rtol: float) -> Any:
     if not a.size:  # LAPACK's is not always defined there
         return pinv(a, rtol) @ b
     return np.linalg.lstsq(a, b, rtol)[0]
 
 
-def least_squares_samples() -> list[Any]:
+def list_least_squares_samples() -> list[Any]:
     right = [np.cos(np.arange(1.0, 1.0 + prod(shape))).reshape(shape) for shape in ((4,), (4, 2), (2,), (2, 3), (4, 2))]
-    left = [matrices(4, 2), matrices(4, 2), matrices(2, 4), matrices(2, 2), complex_matrices(4, 2)]
+    left = [
+        make_matrices(4, 2),
+        make_matrices(4, 2),
+        make_matrices(2, 4),
+        make_matrices(2, 2),
+        make_complex_matrices(4, 2),
+    ]
     return [((a, b), {"rtol": 1e-12}) for a, b in zip(left, right, strict=True)]
 
 
 @op(
-    least_squares_solution,
-    acts=moves(lambda a, b, rtol: (a[1], *b[1:]), least_squares_samples),
+    solve_least_squares,
+    acts=moves(lambda a, b, rtol: (a[1], *b[1:]), list_least_squares_samples),
     d=rule(
-        lambda g, a, b, rtol: least_squares_back(g, a, b, pinv(a, rtol)),
+        lambda g, a, b, rtol: pull_least_squares(g, a, b, pinv(a, rtol)),
         lambda g, a, rtol: H(pinv(a, rtol)) @ g,
-        jvp=lambda da, db, a, b, rtol: least_squares_tangent(da, db, a, b, pinv(a, rtol)),
+        jvp=lambda da, db, a, b, rtol: push_least_squares(da, db, a, b, pinv(a, rtol)),
         adjoint=True,
     ),
-    lower=made_of(lambda a, b, rtol: least_squares_by_svd(a, b, rtol)),
-    run=clear("lstsq", least_squares_solution, DIVERGED),
+    lower=made_of(lambda a, b, rtol: solve_least_squares_by_svd(a, b, rtol)),
+    run=explain_errors("lstsq", solve_least_squares, DIVERGED),
 )
 def least_squares(a: TensorLike, b: TensorLike, /, rtol: float) -> Any:
     """Return the least-squares solution with the smallest norm for one matrix.
@@ -244,20 +250,20 @@ def least_squares(a: TensorLike, b: TensorLike, /, rtol: float) -> Any:
     """
 
 
-def least_squares_by_svd(a: Any, b: Any, rtol: float) -> Any:
+def solve_least_squares_by_svd(a: Any, b: Any, rtol: float) -> Any:
     """Return the solution by the pseudo-inverse; integers take the precision of the other operand."""
     if a.dtype.kind in "iub" and b.dtype.kind in "fc":
         a = np.astype(a, b.dtype)
     return pinv(a, rtol) @ b
 
 
-def least_squares_back(g: Value, a: Value, b: Value, inverse: Value) -> Any:
+def pull_least_squares(g: Value, a: Value, b: Value, inverse: Value) -> Any:
     outer = g[:, None] * np.conjugate(b) if b.ndim == 1 else g @ H(b)
-    return pinv_back(outer, a, inverse)
+    return pull_pinv(outer, a, inverse)
 
 
-def least_squares_tangent(da: Array, db: Array, a: Array, b: Array, inverse: Array) -> Any:
-    return inverse @ db + pinv_tangent(da, a, inverse) @ b
+def push_least_squares(da: Array, db: Array, a: Array, b: Array, inverse: Array) -> Any:
+    return inverse @ db + push_pinv(da, a, inverse) @ b
 
 
 # ---- determinants
@@ -276,7 +282,7 @@ def det_jvp(dx: Value, x: Value) -> Any:
     acts=Matrices(lambda m, n: (), SQUARE),
     d=rule(det_vjp, jvp=det_jvp),
     lower=on_matrices("det", fails=False),
-    run=clear("det", np.linalg.det, SINGULAR),
+    run=explain_errors("det", np.linalg.det, SINGULAR),
 )
 def det(x: TensorLike, /) -> Any:
     """Return the determinant of square matrices over the last two axes.
@@ -293,7 +299,7 @@ def det(x: TensorLike, /) -> Any:
     """
 
 
-def cofactor_matrix(x: Array) -> Any:
+def compute_cofactors(x: Array) -> Any:
     try:
         factors = lapack.factor(x.T)
         if factors is None:
@@ -311,11 +317,11 @@ def cofactor_matrix(x: Array) -> Any:
 
 
 @op(
-    cofactor_matrix,
+    compute_cofactors,
     acts=same_square,
-    d=rule(lambda g, x, z: cofactors_derivative(g, x, z), jvp=lambda dx, x, z: cofactors_derivative(dx, x, z)),
+    d=rule(lambda g, x, z: differentiate_cofactors(g, x, z), jvp=lambda dx, x, z: differentiate_cofactors(dx, x, z)),
     lower=on_matrices("cofactors"),
-    run=clear("cofactors", cofactor_matrix, SINGULAR),
+    run=explain_errors("cofactors", compute_cofactors, SINGULAR),
 )
 def cofactors(x: TensorLike, /) -> Any:
     """Return the matrix of cofactors, ``det(x) * inv(x).T``: the gradient of the determinant.
@@ -326,12 +332,12 @@ def cofactors(x: TensorLike, /) -> Any:
     """
 
 
-def cofactors_derivative(g: Value, x: Value, z: Value) -> Any:
+def differentiate_cofactors(g: Value, x: Value, z: Value) -> Any:
     """Return the tangent or cotangent: the derivative is its own adjoint."""
     return (np.sum(g * z, axis=(-2, -1), keepdims=True) * z - z @ T(g) @ z) / np.linalg.det(x)[..., None, None]
 
 
-def sign_and_logarithm(x: Array) -> Any:
+def compute_slogdet(x: Array) -> Any:
     """Return what ``slogdet`` gives as one array, with the factors of the transpose kept beside it if x is large."""
     try:
         factors = lapack.factor(x.T)
@@ -345,15 +351,15 @@ def sign_and_logarithm(x: Array) -> Any:
 
 
 @op(
-    sign_and_logarithm,
+    compute_slogdet,
     acts=Matrices(lambda m, n: (2,), SQUARE),
     d=rule(
-        lambda g, x, z: slogdet_back(g, x, z),
-        jvp=lambda dx, x, z: slogdet_tangent(np.sum(T(inv(x)) * dx, axis=(-2, -1)), z),
+        lambda g, x, z: pull_slogdet(g, x, z),
+        jvp=lambda dx, x, z: push_slogdet(np.sum(T(inv(x)) * dx, axis=(-2, -1)), z),
         adjoint=True,
     ),
     lower=on_matrices("slogdet", fails=False),
-    run=clear("slogdet", sign_and_logarithm, SINGULAR),
+    run=explain_errors("slogdet", compute_slogdet, SINGULAR),
 )
 def slogdet_pair(x: TensorLike, /) -> Any:
     """Return what ``slogdet`` gives, along a last axis of two.
@@ -363,20 +369,22 @@ def slogdet_pair(x: TensorLike, /) -> Any:
     """
 
 
-def slogdet_back(g: Value, x: Value, z: Value) -> Any:
+def pull_slogdet(g: Value, x: Value, z: Value) -> Any:
     size = g[..., 1]
     if is_complex(x):  # a complex sign has a tangent
-        size = np.real(size) + imaginary(np.imag(np.conjugate(z[..., 0]) * g[..., 0]))
+        size = np.real(size) + make_imaginary(np.imag(np.conjugate(z[..., 0]) * g[..., 0]))
     factors = find_residual(z)
     inverse = H(inv(x)) if factors is None else lapack.invert_factored(factors)
     return size[..., None, None] * inverse
 
 
-def slogdet_tangent(t: Array, z: Array) -> Any:
+def push_slogdet(t: Array, z: Array) -> Any:
     """Return the tangent from that of the logarithm of the determinant."""
     if not is_complex(t):
         return np.stack([np.zeros_like(t), t], axis=-1)
-    return np.stack([z[..., 0] * imaginary(np.imag(t)), np.real(t) + imaginary(np.zeros_like(np.real(t)))], axis=-1)
+    return np.stack(
+        [z[..., 0] * make_imaginary(np.imag(t)), np.real(t) + make_imaginary(np.zeros_like(np.real(t)))], axis=-1
+    )
 
 
 class SlogDet(NamedTuple):
@@ -405,4 +413,4 @@ def slogdet(x: TensorLike) -> SlogDet:
     -1.0 0.693147
     """
     z = slogdet_pair(x)
-    return SlogDet(z[..., 0], real_part(z[..., 1]))
+    return SlogDet(z[..., 0], take_real_part(z[..., 1]))

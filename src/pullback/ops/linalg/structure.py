@@ -35,33 +35,33 @@ def make_tensor_diagonal(x: Array) -> Any:
     return z.reshape(x.shape * 2)
 
 
-def tensor_diagonal(x: Array) -> Any:
-    shape = half_shape(x.shape)
+def take_tensor_diagonal(x: Array) -> Any:
+    shape = halve_shape(x.shape)
     n = prod(shape)
     return x.reshape(n, n).diagonal().reshape(shape).copy()
 
 
 def compose_tensor_diagonal(x: Tensor) -> Any:
-    shape = half_shape(x.shape)
+    shape = halve_shape(x.shape)
     return np.reshape(compose_diagonal(np.reshape(x, (prod(shape), prod(shape))), 0), shape)
 
 
-def half_shape(shape: Shape) -> Shape:
+def halve_shape(shape: Shape) -> Shape:
     half = len(shape) // 2
     if shape[:half] != shape[half:]:
         raise ShapeError(f"tensor_diag_part: expected a shape that is another one twice, as diag makes; got {shape}.")
     return shape[:half]
 
 
-def diag_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
+def batch_diag(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     (x,) = args
     n, *shape = x.shape
     return np.reshape(diag_embed(np.reshape(x, (n, prod(shape)))), (n, *shape, *shape))
 
 
-def diag_part_examples(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
+def batch_diag_part(op: Op, args: list[Any], on: Sequence[bool], params: dict[str, Any]) -> Any:
     (x,) = args
-    n, shape = x.shape[0], half_shape(x.shape[1:])
+    n, shape = x.shape[0], halve_shape(x.shape[1:])
     return np.reshape(diag_part(np.reshape(x, (n, prod(shape), prod(shape)))), (n, *shape))
 
 
@@ -71,7 +71,7 @@ def diag_vjp(g: Value) -> Any:
 
 @op(
     make_tensor_diagonal,
-    acts=moves(lambda s: s + s, [((s,), {}) for s in ((3,), (2, 3), (), (0,), (2, 1, 2))], diag_examples),
+    acts=moves(lambda s: s + s, [((s,), {}) for s in ((3,), (2, 3), (), (0,), (2, 1, 2))], batch_diag),
     d=linear(diag_vjp),
     lower=made_of(lambda x: np.reshape(compose_embedding(np.reshape(x, (-1,))), x.shape * 2)),
 )
@@ -87,8 +87,8 @@ def diag(x: TensorLike, /) -> Any:
 
 
 @op(
-    tensor_diagonal,
-    acts=moves(half_shape, [((s * 2,), {}) for s in ((3,), (2, 3), (), (0,))], diag_part_examples),
+    take_tensor_diagonal,
+    acts=moves(halve_shape, [((s * 2,), {}) for s in ((3,), (2, 3), (), (0,))], batch_diag_part),
     d=linear(lambda g: diag(g)),
     lower=made_of(compose_tensor_diagonal),
 )
@@ -105,26 +105,26 @@ def tensor_diag_part(x: TensorLike, /) -> Any:
 # ---- matrices over the last two axes
 
 
-def whole(name: str, k: float) -> int:
+def check_diagonal_number(name: str, k: float) -> int:
     """Return the number of a diagonal, checked to be an integer."""
     if isinstance(k, bool) or not hasattr(k, "__index__"):
         raise ArgumentError(f"{name}: the diagonal must be an integer, above the main one or negative; got {k!r}.")
     return int(k)
 
 
-def diagonal(x: Array, k: int = 0) -> Any:
+def take_diagonal(x: Array, k: int = 0) -> Any:
     return np.diagonal(x, k, -2, -1).copy()
 
 
 def compose_diagonal(x: Value, k: int) -> Any:
     """Take the diagonal as a strided slice of the flattened matrix."""
     *batch, m, n = x.shape
-    count, first = diagonal_length(m, n, k), max(k, 0) + max(-k, 0) * n
+    count, first = count_diagonal(m, n, k), max(k, 0) + max(-k, 0) * n
     end = first + max(count - 1, 0) * (n + 1) + 1 if count else first
     return np.reshape(x, (*batch, m * n))[..., first : end : n + 1]
 
 
-def diagonal_length(m: int, n: int, k: int) -> int:
+def count_diagonal(m: int, n: int, k: int) -> int:
     return max(0, min(m + min(k, 0), n - max(k, 0)))
 
 
@@ -133,7 +133,7 @@ class Diagonals(Matrices):
 
     def shape(self, name: str, shapes: Any, params: Any) -> Shape:
         *batch, m, n = super().shape(name, shapes, params)
-        return (*batch, diagonal_length(m, n, whole(name, params["k"])))
+        return (*batch, count_diagonal(m, n, check_diagonal_number(name, params["k"])))
 
 
 WIDTHS: tuple[dict[str, Any], ...] = ({}, {"k": 1}, {"k": -2})
@@ -144,7 +144,7 @@ def diag_part_vjp(g: Value, x_shape: Shape, k: int) -> Any:
 
 
 @op(
-    diagonal,
+    take_diagonal,
     acts=Diagonals(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3), (2, 1, 2)], square=False, ways=WIDTHS),
     d=linear(diag_part_vjp),
     lower=made_of(compose_diagonal),
@@ -182,11 +182,11 @@ def compose_embedding(x: Any, k: int = 0, shape: Sequence[int] | None = None) ->
 def find_embedding_shape(x: Shape, k: int = 0, shape: Sequence[int] | None = None) -> Shape:
     if not x:
         raise ShapeError("diag_embed: x must be a vector, or several over its last axis; got a scalar.")
-    n = x[-1] + abs(whole("diag_embed", k))
+    n = x[-1] + abs(check_diagonal_number("diag_embed", k))
     if shape is not None and (not isinstance(shape, list | tuple) or len(shape) != 2):
         raise ArgumentError(f"diag_embed: shape must be [rows, columns], got {shape!r}.")
     rows, columns = (n, n) if shape is None else shape
-    if diagonal_length(rows, columns, k) != x[-1]:
+    if count_diagonal(rows, columns, k) != x[-1]:
         raise ShapeError(
             f"diag_embed: the diagonal k={k} of shape {(rows, columns)} does not have the length {x[-1]} of x."
         )
@@ -230,11 +230,11 @@ def trace(x: TensorLike, offset: int = 0) -> Any:
     >>> pb.linalg.trace(np.array([[1.0, 2.0], [3.0, 4.0]]))
     np.float64(5.0)
     """
-    return np.sum(diag_part(check_numbers("trace", "x", x), whole("trace", offset)), axis=-1)
+    return np.sum(diag_part(check_numbers("trace", "x", x), check_diagonal_number("trace", offset)), axis=-1)
 
 
 @lru_cache(256)
-def band(m: int, n: int, lower: int, upper: int) -> Any:
+def mask_band(m: int, n: int, lower: int, upper: int) -> Any:
     """Return a mask of the elements at most ``lower`` below and ``upper`` above the diagonal; negative means all."""
     above = np.arange(n) - np.arange(m)[:, None]
     return (above >= (-lower if lower >= 0 else -m)) & (above <= (upper if upper >= 0 else n))
@@ -244,7 +244,7 @@ def keep_band(x: Value, num_lower: int, num_upper: int) -> Any:
     for name, value in {"num_lower": num_lower, "num_upper": num_upper}.items():
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise ArgumentError(f"band_part: {name} must be an integer, negative for the whole side; got {value!r}.")
-    return np.where(band(*x.shape[-2:], int(num_lower), int(num_upper)), x, np.zeros((), x.dtype))
+    return np.where(mask_band(*x.shape[-2:], int(num_lower), int(num_upper)), x, np.zeros((), x.dtype))
 
 
 BANDS = tuple({"num_lower": lower, "num_upper": upper} for lower, upper in ((1, 0), (-1, 1), (0, 9)))

@@ -18,13 +18,13 @@ from pullback.ops.linalg.pieces import (
     SQUARE,
     Matrices,
     Systems,
-    below,
-    clear,
-    complex_positive,
-    eye,
+    explain_errors,
+    make_complex_positive_matrices,
+    make_identity,
+    make_positive_matrices,
+    make_triangle,
     mask_triangle,
-    positive,
-    symmetric,
+    symmetrize,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def as_columns(y: Any, vector: bool) -> Any:
     return y[..., None] if vector else y
 
 
-def columns_cotangent(y: Value, vector: bool) -> Any:
+def pull_columns(y: Value, vector: bool) -> Any:
     """Return the cotangent of right-hand sides from that of columns; a shared vector is summed over matrices."""
     if not vector:
         return y
@@ -51,7 +51,7 @@ def columns_cotangent(y: Value, vector: bool) -> Any:
     return np.sum(y, axis=tuple(range(y.ndim - 1))) if y.ndim > 1 else y
 
 
-def into_rows(w: Value, z: Value, vector: bool) -> Any:
+def multiply_into_rows(w: Value, z: Value, vector: bool) -> Any:
     """Return the products of columns ``w`` with solutions ``z``, which is where a change of the matrix acts."""
     return w @ T(as_columns(z, vector))
 
@@ -80,7 +80,7 @@ def solve_by_blocks(a: Array, b: Array, lower: bool) -> Any:
     if n >= MIN_ROWS and (found := lapack.solve_triangular(a, b, lower)) is not None:
         return found
     if n <= BLOCK_ROWS:
-        return np.linalg.solve(triangle(a, lower), b)
+        return np.linalg.solve(take_triangle(a, lower), b)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     z = np.empty((*batch, n, columns), np.result_type(a, b))
     starts = range(0, n, BLOCK_ROWS)
@@ -88,7 +88,7 @@ def solve_by_blocks(a: Array, b: Array, lower: bool) -> Any:
         own = slice(start, min(start + BLOCK_ROWS, n))
         done = slice(start) if lower else slice(own.stop, n)
         right = b[..., own, :] - a[..., own, done] @ z[..., done, :]
-        block = triangle(a[..., own, own], lower)
+        block = take_triangle(a[..., own, own], lower)
         # the inverse of a block pays for many columns
         z[..., own, :] = np.linalg.inv(block) @ right if columns > BLOCK_ROWS else np.linalg.solve(block, right)
     return z
@@ -98,17 +98,17 @@ def solve_by_blocks(a: Array, b: Array, lower: bool) -> Any:
     substitute,
     acts=Systems([{"lower": lower, "trans": trans} for lower in (True, False) for trans in (False, True)]),
     d=rule(
-        lambda g, x, y_shape, z, lower, trans: substitute_back(g, x, z, len(y_shape) == 1, lower, trans)[0],
-        lambda g, x, y_shape, lower, trans: columns_cotangent(
+        lambda g, x, y_shape, z, lower, trans: pull_substitution(g, x, z, len(y_shape) == 1, lower, trans)[0],
+        lambda g, x, y_shape, lower, trans: pull_columns(
             substitute_adjoint(g, x, len(y_shape) == 1, lower, trans), len(y_shape) == 1
         ),
-        together=lambda g, x, y_shape, z, lower, trans: substitute_back(g, x, z, len(y_shape) == 1, lower, trans),
-        jvp=lambda dx, dy, x, y_shape, z, lower, trans: substitute_tangent(
+        together=lambda g, x, y_shape, z, lower, trans: pull_substitution(g, x, z, len(y_shape) == 1, lower, trans),
+        jvp=lambda dx, dy, x, y_shape, z, lower, trans: push_substitution(
             dx, dy, x, z, len(y_shape) == 1, lower, trans
         ),
     ),
     lower=matrices("triangular"),
-    run=clear("triangular_solve", substitute, "the matrix is singular"),
+    run=explain_errors("triangular_solve", substitute, "the matrix is singular"),
 )
 def triangular_solve(x: TensorLike, y: TensorLike, /, lower: bool = True, trans: bool = False) -> Any:
     """Return the solution ``z`` of ``x @ z = y`` for a triangular ``x``; with ``trans``, of ``x.T @ z = y``.
@@ -128,7 +128,7 @@ def triangular_solve(x: TensorLike, y: TensorLike, /, lower: bool = True, trans:
     """
 
 
-def triangle(x: Value, lower: bool) -> Any:
+def take_triangle(x: Value, lower: bool) -> Any:
     return np.where(mask_triangle(x.shape[-1], lower), x, np.zeros((), x.dtype))
 
 
@@ -136,15 +136,15 @@ def substitute_adjoint(g: Value, x: Value, vector: bool, lower: bool, trans: boo
     return triangular_solve(x, as_columns(g, vector), lower, not trans)
 
 
-def substitute_back(g: Value, x: Value, z: Value, vector: bool, lower: bool, trans: bool) -> tuple[Any, Any]:
+def pull_substitution(g: Value, x: Value, z: Value, vector: bool, lower: bool, trans: bool) -> tuple[Any, Any]:
     """Return the cotangents of the matrix and of the right sides."""
     w = substitute_adjoint(g, x, vector, lower, trans)
-    moved = into_rows(w, z, vector)
-    return -triangle(T(moved) if trans else moved, lower), columns_cotangent(w, vector)
+    moved = multiply_into_rows(w, z, vector)
+    return -take_triangle(T(moved) if trans else moved, lower), pull_columns(w, vector)
 
 
-def substitute_tangent(dx: Array, dy: Array, x: Array, z: Array, vector: bool, lower: bool, trans: bool) -> Any:
-    change = triangle(dx, lower)
+def push_substitution(dx: Array, dy: Array, x: Array, z: Array, vector: bool, lower: bool, trans: bool) -> Any:
+    change = take_triangle(dx, lower)
     right = as_columns(dy, vector) - (T(change) if trans else change) @ as_columns(z, vector)
     moved = triangular_solve(x, right, lower, trans)
     return moved[..., 0] if vector else moved
@@ -155,27 +155,33 @@ def substitute_tangent(dx: Array, dy: Array, x: Array, z: Array, vector: bool, l
 INDEFINITE = "a matrix is not positive definite; try adding a little to the diagonal"
 
 
-def cholesky_factor(x: Array, upper: bool = False) -> Any:
-    return np.linalg.cholesky(symmetric(x), upper=bool(upper))
+def compute_cholesky(x: Array, upper: bool = False) -> Any:
+    return np.linalg.cholesky(symmetrize(x), upper=bool(upper))
 
 
-def half(x: Value) -> Any:
+def halve_diagonal(x: Value) -> Any:
     """Return the lower triangle with half of the diagonal."""
     n = x.shape[-1]
     kind = np.finfo(x.dtype).dtype
-    return x * (below(n, 0, kind) - eye(n, kind) / 2)
+    return x * (make_triangle(n, 0, kind) - make_identity(n, kind) / 2)
 
 
 @op(
-    cholesky_factor,
-    acts=Matrices(lambda m, n: (m, n), SQUARE, fill=positive, ways=({}, {"upper": True}), complex=complex_positive),
+    compute_cholesky,
+    acts=Matrices(
+        lambda m, n: (m, n),
+        SQUARE,
+        fill=make_positive_matrices,
+        ways=({}, {"upper": True}),
+        complex=make_complex_positive_matrices,
+    ),
     d=rule(
-        lambda g, z, upper: cholesky_back(H(g), H(z)) if upper else cholesky_back(g, z),
-        jvp=lambda dx, z, upper: H(cholesky_tangent(dx, H(z))) if upper else cholesky_tangent(dx, z),
+        lambda g, z, upper: pull_cholesky(H(g), H(z)) if upper else pull_cholesky(g, z),
+        jvp=lambda dx, z, upper: H(push_cholesky(dx, H(z))) if upper else push_cholesky(dx, z),
         adjoint=True,
     ),
     lower=matrices("cholesky"),
-    run=clear("cholesky", cholesky_factor, INDEFINITE),
+    run=explain_errors("cholesky", compute_cholesky, INDEFINITE),
 )
 def cholesky(x: TensorLike, /, upper: bool = False) -> Any:
     """Return the lower triangular ``L`` with ``L @ L.T = x``, for symmetric (Hermitian) positive definite matrices.
@@ -189,19 +195,19 @@ def cholesky(x: TensorLike, /, upper: bool = False) -> Any:
     """
 
 
-def triangle_factor(x: Array, upper: bool = False) -> Any:
+def factor_triangle(x: Array, upper: bool = False) -> Any:
     return np.linalg.cholesky(x, upper=bool(upper))
 
 
 @op(
-    triangle_factor,
-    acts=Matrices(lambda m, n: (m, n), SQUARE, fill=positive, ways=({}, {"upper": True}), complex=None),
+    factor_triangle,
+    acts=Matrices(lambda m, n: (m, n), SQUARE, fill=make_positive_matrices, ways=({}, {"upper": True}), complex=None),
     d=rule(
-        lambda g, z, upper: T(triangle_factor_back(T(g), T(z))) if upper else triangle_factor_back(g, z),
-        jvp=lambda dx, z, upper: T(triangle_factor_tangent(T(dx), T(z))) if upper else triangle_factor_tangent(dx, z),
+        lambda g, z, upper: T(pull_triangle_factor(T(g), T(z))) if upper else pull_triangle_factor(g, z),
+        jvp=lambda dx, z, upper: T(push_triangle_factor(T(dx), T(z))) if upper else push_triangle_factor(dx, z),
     ),
     lower=matrices("triangle_factor"),
-    run=clear("cholesky", triangle_factor, INDEFINITE),
+    run=explain_errors("cholesky", factor_triangle, INDEFINITE),
 )
 def cholesky_of_triangle(x: TensorLike, /, upper: bool = False) -> Any:
     """Return the Cholesky factor of the symmetric matrix that one triangle determines: lower, or with ``upper`` upper.
@@ -212,14 +218,14 @@ def cholesky_of_triangle(x: TensorLike, /, upper: bool = False) -> Any:
     """
 
 
-def triangle_factor_back(g: Value, z: Value) -> Any:
-    both = solve_on_both_sides(z, half(H(z) @ g), True)
-    return half(both + H(both))
+def pull_triangle_factor(g: Value, z: Value) -> Any:
+    both = solve_on_both_sides(z, halve_diagonal(H(z) @ g), True)
+    return halve_diagonal(both + H(both))
 
 
-def triangle_factor_tangent(dx: Array, z: Array) -> Any:
-    own = half(dx)
-    return z @ half(solve_on_both_sides(z, own + H(own), False))
+def push_triangle_factor(dx: Array, z: Array) -> Any:
+    own = halve_diagonal(dx)
+    return z @ halve_diagonal(solve_on_both_sides(z, own + H(own), False))
 
 
 def solve_on_both_sides(z: Value, x: Value, trans: bool) -> Any:
@@ -232,9 +238,9 @@ def solve_on_both_sides(z: Value, x: Value, trans: bool) -> Any:
     return H(triangular_solve(z, H(w), True, trans))
 
 
-def cholesky_back(g: Value, z: Value) -> Any:
-    return symmetric(solve_on_both_sides(z, half(H(z) @ g), True))
+def pull_cholesky(g: Value, z: Value) -> Any:
+    return symmetrize(solve_on_both_sides(z, halve_diagonal(H(z) @ g), True))
 
 
-def cholesky_tangent(dx: Array, z: Array) -> Any:
-    return z @ half(solve_on_both_sides(z, symmetric(dx), False))
+def push_cholesky(dx: Array, z: Array) -> Any:
+    return z @ halve_diagonal(solve_on_both_sides(z, symmetrize(dx), False))

@@ -38,7 +38,7 @@ GAMMALN, EXPIT, LOG_EXPIT, LOGIT = map(Real, ("gammaln", "expit", "log_expit", "
 SHARE = (0.1, 0.9)
 
 
-def _with_orders(*orders: int) -> broadcast:
+def _act_with_orders(*orders: int) -> broadcast:
     """Return how a function of an order, which is a whole number, and of ``x`` acts."""
     low, *_, high = orders
     return broadcast("(),()->()", [
@@ -47,7 +47,7 @@ def _with_orders(*orders: int) -> broadcast:
     ])  # fmt: skip
 
 
-def _orders(name: str, argument: str) -> Any:
+def _refuse_order(name: str, argument: str) -> Any:
     """Raise an error for the derivative by an order, which has no rule."""
 
     def refuse(g: Array) -> Any:
@@ -67,8 +67,8 @@ def _polygamma_dx(n: Value, x: Value) -> Any:
 
 @op(
     Polygamma("polygamma"),
-    acts=_with_orders(1, 2, 3),
-    d=partials(_orders("polygamma", "n"), _polygamma_dx),
+    acts=_act_with_orders(1, 2, 3),
+    d=partials(_refuse_order("polygamma", "n"), _polygamma_dx),
     domain=POSITIVE,
     lower=scalar(lambda s, n, x: s.polygamma(n, x)),
 )
@@ -171,8 +171,8 @@ def _zeta_dq(x: Value, q: Value) -> Any:
 
 @op(
     Real("zeta"),
-    acts=_with_orders(2, 3, 4),
-    d=partials(_orders("zeta", "x"), _zeta_dq),
+    acts=_act_with_orders(2, 3, 4),
+    d=partials(_refuse_order("zeta", "x"), _zeta_dq),
     domain=POSITIVE,
 )
 def zeta(x: TensorLike, q: TensorLike, /) -> Any:
@@ -351,7 +351,7 @@ def logit(x: TensorLike, /) -> Any:
     """
 
 
-def _log(x: Value, y: Value) -> Any:
+def _log_or_zero(x: Value, y: Value) -> Any:
     """Return ``log(y)``, and 0 where ``x`` is 0."""
     nought = (x == 0) & (y == 0 if np.result_type(y).kind == "c" else y <= 0)
     return np.log(select(nought, 1, y))
@@ -360,7 +360,7 @@ def _log(x: Value, y: Value) -> Any:
 @op(
     Through("xlogy"),
     acts=elementwise2,
-    d=partials(lambda g, x, y: g * _log(x, y), lambda g, x, y: g * x / select(x == 0, 1, y)),
+    d=partials(lambda g, x, y: g * _log_or_zero(x, y), lambda g, x, y: g * x / select(x == 0, 1, y)),
     domain=POSITIVE,
     lower=scalar(stable_formulas.xlogy),
 )
@@ -375,7 +375,7 @@ def xlogy(x: TensorLike, y: TensorLike, /) -> Any:
 @op(
     Through("xlog1py"),
     acts=elementwise2,
-    d=partials(lambda g, x, y: g * _log(x, y + 1), lambda g, x, y: g * x / select(x == 0, 1, y + 1)),
+    d=partials(lambda g, x, y: g * _log_or_zero(x, y + 1), lambda g, x, y: g * x / select(x == 0, 1, y + 1)),
     domain=POSITIVE,
     lower=scalar(stable_formulas.xlog1py),
 )
@@ -466,8 +466,8 @@ def _iv_dx(v: Value, x: Value) -> Any:
 
 @op(
     OfOrder("iv"),
-    acts=_with_orders(0, 1, 3),
-    d=partials(_orders("iv", "v"), _iv_dx),
+    acts=_act_with_orders(0, 1, 3),
+    d=partials(_refuse_order("iv", "v"), _iv_dx),
 )
 def iv(v: TensorLike, x: TensorLike, /) -> Any:
     """Return the modified Bessel function of the first kind, of order ``v``; no derivative in ``v``.
@@ -486,8 +486,8 @@ def _ive_dx(v: Value, x: Value) -> Any:
 
 @op(
     Real("ive"),
-    acts=_with_orders(0, 1, 3),
-    d=partials(_orders("ive", "v"), _ive_dx),
+    acts=_act_with_orders(0, 1, 3),
+    d=partials(_refuse_order("ive", "v"), _ive_dx),
     domain=POSITIVE,
 )
 def ive(v: TensorLike, x: TensorLike, /) -> Any:
@@ -576,8 +576,8 @@ def _jv_dx(v: Value, x: Value) -> Any:
 
 @op(
     OfOrder("jv"),
-    acts=_with_orders(0, 1, 3),
-    d=partials(_orders("jv", "v"), _jv_dx),
+    acts=_act_with_orders(0, 1, 3),
+    d=partials(_refuse_order("jv", "v"), _jv_dx),
 )
 def jv(v: TensorLike, x: TensorLike, /) -> Any:
     """Return the Bessel function of the first kind, of order ``v``; no derivative in ``v``.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-def _results(name: str, count: int) -> Callable[[Any], Any]:
+def _make_several(name: str, count: int) -> Callable[[Any], Any]:
     def all_results(x: TensorLike) -> Any:
         return tuple(call(f"{name}:{i}", x) for i in range(count))
 
@@ -30,7 +30,7 @@ def _results(name: str, count: int) -> Callable[[Any], Any]:
 
 
 def _wofz(z: Value) -> Any:
-    if _dtype(z).kind == "c":
+    if _find_dtype(z).kind == "c":
         return call("wofz", z)
     return np.exp(-(z * z)) + (2j / math.sqrt(math.pi)) * call("dawsn", z)
 
@@ -38,10 +38,10 @@ def _wofz(z: Value) -> Any:
 def _lambertw(z: Value, k: Any = 0, tol: float = 1e-8) -> Any:
     """Return the ``k``-th branch of the solution of ``w * exp(w) = z``: complex, as in SciPy."""
     k, tol = (v.item() if isinstance(v, np.ndarray | np.generic) and v.size == 1 else v for v in (k, tol))
-    return call("_lambertw", z.astype(np.result_type(_dtype(z), np.complex64)), k, tol)
+    return call("_lambertw", z.astype(np.result_type(_find_dtype(z), np.complex64)), k, tol)
 
 
-def _dtype(x: Any) -> Any:
+def _find_dtype(x: Any) -> Any:
     return x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
 
 
@@ -49,10 +49,10 @@ SLOPES["_lambertw"] = (lambda z, x, k, tol: z / (x * (1 + z)), None, None)
 
 COMPOSITIONS: dict[str, Callable[..., Any]] = {
     "wofz": _wofz, "_lambertw": _lambertw,
-    "sici": _results("sici", 2), "shichi": _results("shichi", 2), "fresnel": _results("fresnel", 2),
-    "airy": _results("airy", 4),
+    "sici": _make_several("sici", 2), "shichi": _make_several("shichi", 2), "fresnel": _make_several("fresnel", 2),
+    "airy": _make_several("airy", 4),
     "cbrt": np.cbrt, "expm1": np.expm1, "log1p": np.log1p,
-    "erf": lambda x: REGISTRY["erf"].function(x) if _dtype(x).kind != "c" else 1 - call("erfc", x),
+    "erf": lambda x: REGISTRY["erf"].function(x) if _find_dtype(x).kind != "c" else 1 - call("erfc", x),
     "_zeta": lambda x, q: call("zeta", x, q), "psi": lambda x: call("digamma", x),
     "_riemann_zeta": lambda x: call("zeta", x, np.ones_like(x)),
     "zetac": lambda x: call("zeta", x, np.ones_like(x)) - 1,

@@ -52,7 +52,7 @@ def _spence_slope(z: Value, x: Value) -> Any:
 
 
 def _expn_slope(z: Value, n: Any, x: Value) -> Any:
-    n = _orders(n)
+    n = _as_order(n)
     return np.where(n > 0, -call("expn", np.maximum(n - 1, 0), x), -z * (1 + 1 / x))  # of order 0: exp(-x) / x
 
 
@@ -78,7 +78,7 @@ def _e_slope(z: Value, m: Value) -> Any:
     )
 
 
-def _delta(phi: Value, m: Value) -> Any:
+def _compute_delta(phi: Value, m: Value) -> Any:
     return np.sqrt(1 - m * np.sin(phi) ** 2)
 
 
@@ -86,7 +86,7 @@ def _f_by_m(z: Value, phi: Value, m: Value) -> Any:
     near = m == 0
     safe = np.where(near, 0.5, m)
     f = call("ellipeinc", phi, safe) / (2 * safe * (1 - safe)) - call("ellipkinc", phi, safe) / (2 * safe)
-    f = f - np.sin(2 * phi) / (4 * (1 - safe) * _delta(phi, safe))
+    f = f - np.sin(2 * phi) / (4 * (1 - safe) * _compute_delta(phi, safe))
     return np.where(near, (phi - np.sin(phi) * np.cos(phi)) / 4, f)
 
 
@@ -117,30 +117,30 @@ def _t_by_df(z: Value, df: Value, t: Value) -> Any:
     return -0.5 * np.sign(t) * (0.5 * by_a + moved)
 
 
-def _f_place(dfn: Value, dfd: Value, x: Value) -> Any:
+def _find_f_place(dfn: Value, dfd: Value, x: Value) -> Any:
     moved: Any = dfn * x
     return moved / (dfd + moved)
 
 
-def _f_both(dfn: Value, dfd: Value, x: Value) -> Any:
+def _add_f_degrees(dfn: Value, dfd: Value, x: Value) -> Any:
     moved: Any = dfn * x
     return dfd + moved
 
 
 def _f_by_x(dfn: Value, dfd: Value, x: Value) -> Any:
-    return beta_density(dfn / 2, dfd / 2, _f_place(dfn, dfd, x)) * dfn * dfd / _f_both(dfn, dfd, x) ** 2
+    return beta_density(dfn / 2, dfd / 2, _find_f_place(dfn, dfd, x)) * dfn * dfd / _add_f_degrees(dfn, dfd, x) ** 2
 
 
 def _f_by_degrees(i: int) -> Slope:
     def slope(z: Value, dfn: Value, dfd: Value, x: Value) -> Any:
-        place = _f_place(dfn, dfd, x)
-        moved = beta_density(dfn / 2, dfd / 2, place) * x / _f_both(dfn, dfd, x) ** 2 * (dfn if i else dfd)
+        place = _find_f_place(dfn, dfd, x)
+        moved = beta_density(dfn / 2, dfd / 2, place) * x / _add_f_degrees(dfn, dfd, x) ** 2 * (dfn if i else dfd)
         return 0.5 * beta_share_by_shapes(dfn / 2, dfd / 2, place)[i] + (-moved if i else moved)
 
     return slope
 
 
-def _f_of_complement(slope: Slope) -> Slope:
+def _differentiate_f_quantile(slope: Slope) -> Slope:
     """Return how the quantile moves with a degree of freedom."""
     return lambda z, dfn, dfd, p: -slope(None, dfn, dfd, z) / _f_by_x(dfn, dfd, z)
 
@@ -175,42 +175,42 @@ def _inverse_boxcox_by_lambda(z: Value, y: Value, lmbda: Value) -> Any:
     return z * y * y * _choose(near, lambda u: _sum_series(u, terms), formula, u, 1.0)
 
 
-def _orders(n: Any) -> Any:
+def _as_order(n: Any) -> Any:
     return np.asarray(n) if isinstance(n, int | float) else n
 
 
-def _polynomial(name: str, factor: Any, arguments: int, raised: int = 0) -> tuple[Slope | None, ...]:
+def _list_polynomial_slopes(name: str, factor: Any, arguments: int, raised: int = 0) -> tuple[Slope | None, ...]:
     """Return the slopes of an orthogonal polynomial: one of lower order and raised parameters, times a factor."""
 
     def slope(z: Value, n: Any, *given: Any) -> Any:
         *parameters, x = given
-        n = _orders(n)
+        n = _as_order(n)
         up = [p + raised for p in parameters]
         return (n > 0) * factor(n, *parameters) * call(name, np.maximum(n - 1, 0), *up, x)
 
     return *[None] * (arguments - 1), slope
 
 
-def _legendre(z: Value, n: Any, x: Value) -> Any:
-    n = _orders(n)
+def _legendre_slope(z: Value, n: Any, x: Value) -> Any:
+    n = _as_order(n)
     return (n > 0) * (n + 1) / 2 * call("eval_jacobi", np.maximum(n - 1, 0), 1.0, 1.0, x)
 
 
-def _chebyu(z: Value, n: Any, x: Value) -> Any:
-    n = _orders(n)
+def _chebyu_slope(z: Value, n: Any, x: Value) -> Any:
+    n = _as_order(n)
     return (n > 0) * 2 * call("eval_gegenbauer", np.maximum(n - 1, 0), 2.0, x)
 
 
-def _laguerre(z: Value, n: Any, x: Value) -> Any:
-    n = _orders(n)
+def _laguerre_slope(z: Value, n: Any, x: Value) -> Any:
+    n = _as_order(n)
     return (n > 0) * -1.0 * call("eval_genlaguerre", np.maximum(n - 1, 0), 1.0, x)
 
 
-def _neighbours(name: str, sign: float, other: float, add: float = 0.0) -> tuple[Slope | None, Slope]:
+def _list_neighbour_slopes(name: str, sign: float, other: float, add: float = 0.0) -> tuple[Slope | None, Slope]:
     """Return the slopes of a function of an order and ``x``: half the neighbours, with signs, and ``add * z``."""
 
     def slope(z: Value, v: Any, x: Value) -> Any:
-        v = _orders(v)
+        v = _as_order(v)
         made = (sign * call(name, v - 1, x) + other * call(name, v + 1, x)) * 0.5
         return made + add * z if add else made
 
@@ -302,7 +302,7 @@ SLOPES.update({
     "stdtrit": (lambda z, df, p: -_t_by_df(z, df, z) / _t_density(df, z), lambda z, df, p: 1 / _t_density(df, z)),
     "fdtr": (_f_by_degrees(0), _f_by_degrees(1), lambda z, dfn, dfd, x: _f_by_x(dfn, dfd, x)),
     "fdtri": (
-        _f_of_complement(_f_by_degrees(0)), _f_of_complement(_f_by_degrees(1)),
+        _differentiate_f_quantile(_f_by_degrees(0)), _differentiate_f_quantile(_f_by_degrees(1)),
         lambda z, dfn, dfd, p: 1 / _f_by_x(dfn, dfd, z),
     ),
     "ndtri_exp": (lambda z, x: np.exp(x + z * z * 0.5) * ROOT_TWO_PI,),
@@ -358,8 +358,8 @@ SLOPES.update({
     "ellipk": (lambda z, m: _k_slope(m),),
     "ellipkm1": (lambda z, p: -_k_slope(1 - p),),
     "ellipe": (_e_slope,),
-    "ellipkinc": (lambda z, phi, m: 1 / _delta(phi, m), _f_by_m),
-    "ellipeinc": (lambda z, phi, m: _delta(phi, m), _e_by_m),
+    "ellipkinc": (lambda z, phi, m: 1 / _compute_delta(phi, m), _f_by_m),
+    "ellipeinc": (lambda z, phi, m: _compute_delta(phi, m), _e_by_m),
     "hyp0f1": (None, lambda z, v, x: call("hyp0f1", v + 1, x) / v),
     "hyp1f1": (None, None, lambda z, a, b, x: call("hyp1f1", a + 1, b + 1, x) * a / b),
     "hyperu": (None, None, lambda z, a, b, x: -a * call("hyperu", a + 1, b + 1, x)),
@@ -371,23 +371,23 @@ SLOPES.update({
     "k1": (lambda z, x: -call("k0", x) - z / x,),
     "k0e": (lambda z, x: z - call("k1e", x),),
     "k1e": (lambda z, x: z - call("k0e", x) - z / x,),
-    "yv": _neighbours("yv", 1.0, -1.0),
-    "yn": _neighbours("yv", 1.0, -1.0),
-    "kv": _neighbours("kv", -1.0, -1.0),
-    "kn": _neighbours("kv", -1.0, -1.0),
-    "kve": _neighbours("kve", -1.0, -1.0, 1.0),
+    "yv": _list_neighbour_slopes("yv", 1.0, -1.0),
+    "yn": _list_neighbour_slopes("yv", 1.0, -1.0),
+    "kv": _list_neighbour_slopes("kv", -1.0, -1.0),
+    "kn": _list_neighbour_slopes("kv", -1.0, -1.0),
+    "kve": _list_neighbour_slopes("kve", -1.0, -1.0, 1.0),
     "struve": (None, lambda z, v, x: call("struve", v - 1, x) - v / x * z),
     "modstruve": (None, lambda z, v, x: call("modstruve", v - 1, x) - v / x * z),
     # orthogonal polynomials
-    "eval_legendre": (None, _legendre),
-    "eval_chebyt": _polynomial("eval_chebyu", lambda n: n, 2),
-    "eval_chebyu": (None, _chebyu),
-    "eval_hermite": _polynomial("eval_hermite", lambda n: 2 * n, 2),
-    "eval_hermitenorm": _polynomial("eval_hermitenorm", lambda n: n, 2),
-    "eval_laguerre": (None, _laguerre),
-    "eval_genlaguerre": _polynomial("eval_genlaguerre", lambda n, a: -1.0, 3, 1),
-    "eval_gegenbauer": _polynomial("eval_gegenbauer", lambda n, a: 2 * a, 3, 1),
-    "eval_jacobi": _polynomial("eval_jacobi", lambda n, a, b: (n + a + b + 1) / 2, 4, 1),
+    "eval_legendre": (None, _legendre_slope),
+    "eval_chebyt": _list_polynomial_slopes("eval_chebyu", lambda n: n, 2),
+    "eval_chebyu": (None, _chebyu_slope),
+    "eval_hermite": _list_polynomial_slopes("eval_hermite", lambda n: 2 * n, 2),
+    "eval_hermitenorm": _list_polynomial_slopes("eval_hermitenorm", lambda n: n, 2),
+    "eval_laguerre": (None, _laguerre_slope),
+    "eval_genlaguerre": _list_polynomial_slopes("eval_genlaguerre", lambda n, a: -1.0, 3, 1),
+    "eval_gegenbauer": _list_polynomial_slopes("eval_gegenbauer", lambda n, a: 2 * a, 3, 1),
+    "eval_jacobi": _list_polynomial_slopes("eval_jacobi", lambda n, a, b: (n + a + b + 1) / 2, 4, 1),
 })  # fmt: skip
 for _name, _of in {
     "betaincc": "betainc", "chdtrc": "chdtr", "gdtrc": "gdtr", "pdtrc": "pdtr", "bdtrc": "bdtr", "nbdtrc": "nbdtr",

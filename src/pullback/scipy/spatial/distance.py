@@ -24,7 +24,7 @@ NAMES = FUNCTIONS["spatial.distance"]
 __getattr__ = partial(make_fallback, "spatial.distance")
 
 
-def _root(x: Value) -> Any:
+def _take_root(x: Value) -> Any:
     """Return the square root, with derivative 0 at 0."""
     near = x == 0
     return np.where(near, 0.0, np.sqrt(np.where(near, 1.0, x)))
@@ -34,7 +34,7 @@ def _weigh(terms: Value, w: TensorLike | None) -> Any:
     return np.sum(terms if w is None else terms * as_float(w), -1)
 
 
-def _ratio(a: Value, b: Value) -> Any:
+def _divide_or_zero(a: Value, b: Value) -> Any:
     none = b == 0
     return np.where(none, 0.0, a / np.where(none, 1.0, b))
 
@@ -49,7 +49,7 @@ def sqeuclidean(u: TensorLike, v: TensorLike, w: TensorLike | None = None) -> An
 
 def euclidean(u: TensorLike, v: TensorLike, w: TensorLike | None = None) -> Any:
     """Return the distance; its derivative is 0 where both are the same point."""
-    return _root(sqeuclidean(u, v, w))
+    return _take_root(sqeuclidean(u, v, w))
 
 
 def cityblock(u: TensorLike, v: TensorLike, w: TensorLike | None = None) -> Any:
@@ -74,13 +74,13 @@ def minkowski(u: TensorLike, v: TensorLike, p: float = 2, w: TensorLike | None =
 
 def seuclidean(u: TensorLike, v: TensorLike, V: TensorLike) -> Any:
     """Return the distance with each component divided by its deviation."""
-    return _root(np.sum((as_float(u) - as_float(v)) ** 2 / as_float(V), -1))
+    return _take_root(np.sum((as_float(u) - as_float(v)) ** 2 / as_float(V), -1))
 
 
 def mahalanobis(u: TensorLike, v: TensorLike, VI: TensorLike) -> Any:
     """Return the distance by the inverse of a covariance matrix."""
     apart = as_float(u) - as_float(v)
-    return _root(np.sum(np.matmul(apart, as_float(VI)) * apart, -1))
+    return _take_root(np.sum(np.matmul(apart, as_float(VI)) * apart, -1))
 
 
 def cosine(u: TensorLike, v: TensorLike, w: TensorLike | None = None) -> Any:
@@ -102,7 +102,7 @@ def correlation(u: TensorLike, v: TensorLike, w: TensorLike | None = None, cente
 def canberra(u: TensorLike, v: TensorLike, w: TensorLike | None = None) -> Any:
     """Return the sum of differences divided by sizes."""
     u, v = as_float(u), as_float(v)
-    return _weigh(_ratio(np.abs(u - v), np.abs(u) + np.abs(v)), w)
+    return _weigh(_divide_or_zero(np.abs(u - v), np.abs(u) + np.abs(v)), w)
 
 
 def braycurtis(u: TensorLike, v: TensorLike, w: TensorLike | None = None) -> Any:
@@ -120,7 +120,7 @@ def jensenshannon(
     middle = (p + q) / 2
     both = call("rel_entr", p, middle) + call("rel_entr", q, middle)
     total = np.sum(both, axis, keepdims=keepdims)
-    return _root(total / 2 if base is None else total / (2 * math.log(base)))
+    return _take_root(total / 2 if base is None else total / (2 * math.log(base)))
 
 
 def _jensenshannon_last(u: Value, v: Value, base: float | None = None) -> Any:

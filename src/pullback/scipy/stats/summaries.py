@@ -359,14 +359,14 @@ def directional_stats(samples: TensorLike, *, axis: int = 0, normalize: bool = T
     return DirectionalStats(middle / np.expand_dims(length, -1), length)
 
 
-def _mean_direction(samples: TensorLike, high: float, low: float, axis: int | None) -> tuple[Any, Any]:
+def _average_direction(samples: TensorLike, high: float, low: float, axis: int | None) -> tuple[Any, Any]:
     turned = (as_float(samples) - low) * (2 * math.pi / (high - low))
     return np.mean(np.sin(turned), axis), np.mean(np.cos(turned), axis)
 
 
 def circmean(samples: TensorLike, high: float = 2 * math.pi, low: float = 0, axis: int | None = None) -> Any:
     """Return the mean of angles."""
-    s, c = _mean_direction(samples, high, low, axis)
+    s, c = _average_direction(samples, high, low, axis)
     angle = np.arctan2(s, c)
     angle = np.where(angle < 0, angle + 2 * math.pi, angle)
     return angle * ((high - low) / (2 * math.pi)) + low
@@ -374,7 +374,7 @@ def circmean(samples: TensorLike, high: float = 2 * math.pi, low: float = 0, axi
 
 def circvar(samples: TensorLike, high: float = 2 * math.pi, low: float = 0, axis: int | None = None) -> Any:
     """Return the variance of angles, between 0 and 1."""
-    s, c = _mean_direction(samples, high, low, axis)
+    s, c = _average_direction(samples, high, low, axis)
     return 1 - np.sqrt(s * s + c * c)
 
 
@@ -382,7 +382,7 @@ def circstd(
     samples: TensorLike, high: float = 2 * math.pi, low: float = 0, axis: int | None = None, *, normalize: bool = False
 ) -> Any:
     """Return the standard deviation of angles."""
-    s, c = _mean_direction(samples, high, low, axis)
+    s, c = _average_direction(samples, high, low, axis)
     made = np.sqrt(-np.log(s * s + c * c))
     return made if normalize else made * ((high - low) / (2 * math.pi))
 

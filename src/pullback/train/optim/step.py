@@ -14,7 +14,7 @@ from pullback.core.tape import constant
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, find_only_variable, get_trace, index_by_name, is_logged
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError, TracedValueError, VariableError
-from pullback.names.answers import keyword_error
+from pullback.names.answers import make_keyword_error
 from pullback.train.arguments import as_whole_number
 from pullback.train.optim.clipping import as_value, check_limit, clip_each_norm, clip_each_value, clip_joint_norm
 from pullback.train.optim.loss_scale import FINITE_STEPS, LOSS_SCALE, LossScale, are_finite
@@ -111,7 +111,7 @@ class Optimizer:
         options = {key: x for key, x in options.items() if x is not None}  # type: ignore[assignment]
         unknown = options.keys() - Options.__annotations__.keys()
         if unknown:
-            raise keyword_error(name, min(unknown), [*config, *Options.__annotations__])
+            raise make_keyword_error(name, min(unknown), [*config, *Options.__annotations__])
         self.name, self._make, self._config = name, make, {**config, **options}
         self._clips = [(clip, check_limit(f"{name}: {k}", options[k])) for k, clip in CLIPS.items() if k in options]  # type: ignore[literal-required]
         self._rule, self._numbers = _extend_rule(name, rule, numbers, options)

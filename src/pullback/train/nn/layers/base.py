@@ -19,7 +19,7 @@ from pullback.core.suggestions import snake_case
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, find_variable, get_trace, watch_below
 from pullback.errors import ArgumentError, CheckpointError, DataError, ShapeError
-from pullback.names.answers import keyword_error
+from pullback.names.answers import make_keyword_error
 from pullback.train.dry_runs import dry_run, is_dry_run
 from pullback.train.io.initial_values import check_room, take_initial_values
 from pullback.train.io.saving import load_weights
@@ -219,7 +219,7 @@ class Layer(Configurable):
         inputs, packed = self._unpack_inputs(inputs)
         if settings:
             for keyword in settings.keys() - self._takes:
-                raise keyword_error(f"layer '{self.name}'", keyword, ["training", "mask", *sorted(self._takes)])
+                raise make_keyword_error(f"layer '{self.name}'", keyword, ["training", "mask", *sorted(self._takes)])
         for x in (*inputs, mask, *settings.values()):
             if isinstance(x, Symbolic):
                 given = {"training": training, "mask": mask}

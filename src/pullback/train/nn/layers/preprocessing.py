@@ -16,7 +16,7 @@ from pullback.core.tensor import Tensor, strip
 from pullback.core.variable import get_trace
 from pullback.errors import ArgumentError, CompileError, DataError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axes
-from pullback.numerics.hashes import farm_hash, sip_hash
+from pullback.numerics.hashes import compute_farm_hash, compute_sip_hash
 from pullback.train.data.dataset import Dataset
 from pullback.train.nn.layers.base import Layer
 from pullback.train.nn.layers.checks import UnknownShape, check_choice, check_counts, check_numbers_below
@@ -336,7 +336,7 @@ class Hashing(HostLayer):
             return 0
         first = 0 if self.mask_value is None else 1
         text = token if isinstance(token, bytes) else str(token).encode()
-        found = farm_hash(text) if self._key is None else sip_hash(text, self._key)
+        found = compute_farm_hash(text) if self._key is None else compute_sip_hash(text, self._key)
         return first + found % max(self.num_bins - first, 1)
 
     def call(self, x: Value) -> Any:
@@ -471,7 +471,7 @@ class Lookup(HostLayer):
             return first
         if isinstance(token, int):
             return first + token % self.num_oov_indices
-        return first + farm_hash(str(token).encode()) % self.num_oov_indices
+        return first + compute_farm_hash(str(token).encode()) % self.num_oov_indices
 
     def count_columns(self) -> int:
         """Return the length of the vectors of all modes but "int"."""
