@@ -142,16 +142,16 @@ def _unique(
 ) -> Any:  # fmt: skip
     _, index, inverse, counts = np.unique(read_sizes("np.unique", ar), True, True, True, axis, equal_nan=equal_nan)
     more = zip((return_index, return_inverse, return_counts), (index, inverse, counts), strict=True)
-    results = (_take(ar, index, axis), *(constant(result) for asked, result in more if asked))
+    results = (_take(ar, index, axis), *(constant(result) for is_wanted, result in more if is_wanted))
     return results if len(results) > 1 else results[0]
 
 
-def _name_results(function: Callable[..., Any], *asked: str) -> Any:
-    """Return NumPy's function that gives the unique elements and more in a named tuple."""
+def _name_results(function: Callable[..., Any], *options: str) -> Any:
+    """Return our version of a NumPy function that gives unique elements in a named tuple; ``options`` of ``unique``."""
     named: Any = type(function(np.zeros(1)))
 
     def call(x: Value, /) -> Any:
-        return named(*_unique(x, equal_nan=False, **dict.fromkeys(asked, True)))
+        return named(*_unique(x, equal_nan=False, **dict.fromkeys(options, True)))
 
     return call
 

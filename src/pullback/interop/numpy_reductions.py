@@ -33,7 +33,7 @@ def take_root(s: Value) -> Any:
 
 
 def resolve_ddof(ddof: float, correction: float | None) -> float:
-    """Return what is subtracted from the number of elements of a variance, by either of its names."""
+    """Return the ``ddof`` of a variance, which may be given as ``correction`` instead."""
     if correction is not None and ddof != 0:
         raise ArgumentError(f"np.var: ddof={ddof} and correction={correction} are the same parameter; give one.")
     return ddof if correction is None else correction
@@ -207,7 +207,7 @@ def _interpolate_each(x: Value, q: Value, n: Any, method: str, wide: np.dtype[An
 
 
 def _move_between(low: Value, high: Value, share: Value, method: str) -> Any:
-    """Return what is a share of the way from one element to the next; by NumPy's formula, which infinities show."""
+    """Return ``low + share * (high - low)``, by NumPy's formula, so that infinities give what they give there."""
     if method in NO_SHARES:
         return low
     gap = high - low

@@ -142,7 +142,7 @@ class _MissingMethod:
 
 
 class _MissingSlot(_MissingMethod):
-    """The same for a class with slots, where setting the attribute would fail with a less helpful error."""
+    """A missing method of a class with slots: setting it raises too, which else would give a less helpful error."""
 
     def __set__(self, instance: Any, value: Any) -> NoReturn:
         self.__get__(instance, type(instance))
@@ -272,7 +272,7 @@ def _find_unknown(function: Callable[..., Any], kwargs: Mapping[str, Any]) -> li
 
 
 def _explain_arguments(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
-    """Return what is wrong with positional arguments that do not fit, as text; empty if unknown."""
+    """Return a sentence about positional arguments that do not fit; empty if there is nothing to say."""
     if settings := _format_settings(function, args[-1]):
         return f"takes its settings as keywords: {settings}"
     call = FUNCTIONS_OF_FUNCTIONS.get(_get_display_name(function))

@@ -1,4 +1,4 @@
-"""What ``pb.scipy`` has under SciPy's names: for messages, for ``pb.scipy.install`` and for the documentation."""
+"""The names of SciPy that ``pb.scipy`` has: for messages, for ``pb.scipy.install`` and for the documentation."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def _select_bits(condition: Any, x: Any, y: Any) -> Any:
 
 
 def _is_fitting(v: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
-    """Return whether an operand is a number, or has this dtype and, unless it is one, shape."""
+    """Return whether an operand is a Python number, a scalar of this dtype, or an array of this dtype and shape."""
     if type(v) in (int, float):
         return True
     return getattr(v, "dtype", None) == dtype and (type(v) is not ndarray or not v.ndim or v.shape == shape)

@@ -123,12 +123,14 @@ def list_window_rows(x: Array, windows: Windows) -> Any:
 
 
 def convolve_small(x: Array, filter: Array, windows: Windows) -> Any:
+    """Return the convolution of each example's images with its filter, by one matrix product for each example."""
     n, depth = len(x), filter.shape[-1]
     z = list_window_rows(x, windows) @ filter.reshape(n, prod(windows.size) * x.shape[-1], depth)
     return z.reshape(*x.shape[:2], *windows.out, depth)
 
 
 def convolve_small_input(y: Any, filter: Any, windows: Windows, shape: Any) -> Any:
+    """Return the adjoint of ``convolve_small`` in the images, which have this shape."""
     (n, batch), (channels, depth) = y.shape[:2], filter.shape[-2:]
     matrices = filter.reshape(n, prod(windows.size) * channels, depth).swapaxes(-1, -2)
     rows = y.reshape(n, batch * prod(windows.out), depth) @ matrices
@@ -141,6 +143,7 @@ def convolve_small_input(y: Any, filter: Any, windows: Windows, shape: Any) -> A
 
 
 def convolve_small_filter(x: Array, y: Array, windows: Windows) -> Any:
+    """Return the adjoint of ``convolve_small`` in the filters."""
     n, depth = len(x), y.shape[-1]
     z = list_window_rows(x, windows).swapaxes(-1, -2) @ y.reshape(n, y.shape[1] * prod(windows.out), depth)
     return z.reshape(n, *windows.size, x.shape[-1], depth)

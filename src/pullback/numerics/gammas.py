@@ -52,7 +52,7 @@ def polygamma(n: int, x: Array) -> Any:
 
 
 def _raise_inverse(x: Value, n: int) -> Any:
-    """Return ``1 / x**n`` by products, many times faster than a power."""
+    """Return ``1 / x**n`` by products, which are many times faster than ``power``."""
     y = 1 / x
     z = y
     for _ in range(n - 1):

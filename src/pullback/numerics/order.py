@@ -57,7 +57,7 @@ def _sort_by_numpy(x: Any, axis: int, descending: bool) -> Any:
 
 
 def _find_order(rows: Any) -> Any:
-    """Return integers of 32 bits, in 64, that are in the order of numbers; None if there are too many for that."""
+    """Return int64 keys below 2**31 in size that sort as the numbers do; None if the integers span more than that."""
     if rows.dtype.kind == "f":
         bits = (rows + np.float32(0.0)).view(np.int32)  # -0 is 0
         bits ^= (bits >> 31) & 0x7FFFFFFF
@@ -81,7 +81,7 @@ def _sort_keys(keys: Any, descending: bool) -> Any:
 
 
 def _sort_again(rows: Any) -> Any:
-    """Return the order of rows, sorted in any order first and then where neighbours are equal; None if many are."""
+    """Return the stable order of rows: an unstable sort, then the runs of equal elements; None if many are equal."""
     places = np.argsort(rows, -1)
     ordered = rows[places] if rows.ndim == 1 else np.take_along_axis(rows, places, -1)
     before = ordered[..., :-1]

@@ -2,8 +2,7 @@
 
 ``np.add.at`` is slow on rows of a matrix, fast on a vector, and adding whole rows by an index is fast if no row comes
 twice.  So each row number is added once per round, until few are left or most are the same row: these are added element
-by element.  Much is added to a short table by products with ones and
-zeros.
+by element.  Many rows are added to a short table by matrix products with ones and zeros.
 """
 
 from __future__ import annotations

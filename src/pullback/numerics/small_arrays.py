@@ -1,8 +1,7 @@
 """Faster reductions and products for small and narrow arrays, and sums of large ones.
 
 NumPy's reductions have a cost per row.  A product with ones runs in BLAS and is several times faster; a maximum over
-short rows is faster down the columns of a transposed copy.  The lengths are limited, so that no sum loses
-digits.
+short rows is faster down the columns of a transposed copy.  The lengths are limited, so that no sum loses digits.
 """
 
 from __future__ import annotations

@@ -352,7 +352,7 @@ def iterate_windows(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, .
 
 
 def is_layered(windows: Windows, channels: int, itemsize: int) -> bool:
-    """Return whether ``panes`` yields the layers of the windows separately.
+    """Return whether ``iterate_windows`` yields the layers of the windows separately.
 
     >>> is_layered(plan_windows("conv2d", (56, 56), (3, 3)), 64, 4)
     True

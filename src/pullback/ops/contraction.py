@@ -27,7 +27,7 @@ __all__ = ["dot", "einsum", "inner", "mat_mul", "matmul", "outer", "outer_produc
 
 
 class MatrixProduct(broadcast):
-    """Matrices over the last two axes; a vector is a row on the left and a column on the right, as in NumPy."""
+    """How a product of matrices acts; a vector is a row on the left and a column on the right, as in NumPy."""
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         a, b = shapes

@@ -104,7 +104,7 @@ def _pair_columns(filter: Array, windows: Windows) -> tuple[Any, Windows]:
 
 
 def _find_layer_shape(windows: Windows, channels: int, depth: int, itemsize: int) -> Ints:
-    """Return the shape of a filter as matrices, one for each layer of the windows that ``panes`` yields."""
+    """Return the shape of a filter as matrices, one for each layer of the windows that ``iterate_windows`` yields."""
     layers = windows.size[0] if is_layered(windows, channels, itemsize) else 1
     return layers, prod(windows.size) // layers * channels, depth
 

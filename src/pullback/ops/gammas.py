@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 
 class _Orders(moves):
-    """Broadcasting of two inputs, with an order ``n``."""
+    """How a function of two broadcast inputs and an order ``n`` acts."""
 
     def __init__(self) -> None:
         samples: list[Sample] = [

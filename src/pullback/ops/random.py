@@ -176,7 +176,7 @@ def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: object
 
 
 def _draw_uniform(name: str, seed: object, shape: Shape, precision: Any) -> Any:
-    """Return numbers of a shape, and of one of two precisions."""
+    """Return uniform numbers between 0 and 1 of a shape, in float32 or float64."""
     program = get_trace()
     if program is None or seed is not None:
         return _draw(name, seed, lambda random: _list_next(random, shape, precision), takes_words=True)
@@ -186,7 +186,7 @@ def _draw_uniform(name: str, seed: object, shape: Shape, precision: Any) -> Any:
 
 
 def _draw_below(name: str, seed: object, shape: Shape, precision: Any, bound: Any) -> Any:
-    """Return where numbers are below a bound, which has their precision."""
+    """Return where uniform numbers between 0 and 1 are below a bound."""
     program = get_trace()
     if program is None or seed is not None or (isinstance(bound, Tensor) and bound.level):
         return _draw(
@@ -197,7 +197,7 @@ def _draw_below(name: str, seed: object, shape: Shape, precision: Any, bound: An
 
 
 def _list_next(random: np.random.Generator, shape: Shape, precision: Any) -> Any:
-    """Return the next numbers of a generator; that of the process draws floats in pairs, which are a word."""
+    """Return the next numbers of a generator; the process's own draws float32 in pairs, of which one may be dropped."""
     count = math.prod(shape)
     if precision is np.float64 or random is not _process or count % 2 == 0:
         return np.asarray(random.random(shape, precision))
@@ -233,7 +233,7 @@ def _take_places(program: Any, shape: Shape, precision: Any) -> tuple[Any, ...]:
 
 
 def _take_words(words: int, each: int) -> Any:
-    """Return where the next numbers of the process are, ``each`` in a word, and the key; move on behind them."""
+    """Reserve ``words`` words of the process's stream; return the first place, of ``each`` in a word, and the key."""
     bits: Any = _get_process_generator().bit_generator
     with _lock:
         state = bits.state

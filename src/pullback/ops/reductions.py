@@ -625,7 +625,7 @@ def make_arg_function(name: str) -> Any:
 
 
 class OneAxis(reduces):
-    """Along a single axis; a scalar has none, and needs none."""
+    """How a reduction along a single axis acts; a scalar is reduced to itself."""
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         return super().shape(name, shapes, params if shapes[0] else {**params, "axis": None})

@@ -32,7 +32,7 @@ class Running(scans):
 
 
 def slice_along(x: Any, axis: int, part: slice) -> Any:
-    """Return the index of a slice along one axis, counted from the front."""
+    """Return a slice of ``x`` along one axis, counted from the front."""
     return x[(slice(None),) * axis + (part,)]
 
 

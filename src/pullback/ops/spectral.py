@@ -52,7 +52,11 @@ def resolve_length(
 
 
 class Transform(Acts):
-    """Along one axis: ``out`` of the length ``n``, which the input's own may give; ``bins``: of complex numbers too."""
+    """How a transform along one axis acts.
+
+    ``out`` gives the length of the result for the length ``n`` of the transform, ``given`` the default of ``n`` for the
+    length of the input.  With ``bins`` the input may be complex.
+    """
 
     def __init__(self, out: Callable[[int], int] = int, given: Callable[[int], int] = int, bins: bool = True) -> None:
         self.out, self.given, self.bins = out, given, bins

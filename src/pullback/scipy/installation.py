@@ -238,7 +238,7 @@ def is_installed() -> bool:
 
 
 class Installed:
-    """What ``install`` returns: a context that undoes it at its end."""
+    """The context manager that ``install`` returns; it uninstalls at its end."""
 
     def __enter__(self) -> Installed:
         return self

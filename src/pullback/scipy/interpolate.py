@@ -314,7 +314,7 @@ class BSpline:
         self._pieces = self._make_pieces()
 
     def _make_pieces(self) -> PPoly:
-        """Return the same as polynomials between the knots: their coefficients are linear in those of B-splines."""
+        """Return the spline as polynomials between the knots; their coefficients are linear in those of the spline."""
         n = len(self.t) - self.k - 1
         inner = np.unique(self.t[self.k : n + 1])
         units = load("interpolate").BSpline(self.t, np.eye(n), self.k)

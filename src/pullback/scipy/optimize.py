@@ -162,14 +162,14 @@ class Constraints:
         ]
 
     def residual(self, v: Value, multipliers: Value) -> Any:
-        """Return what is zero at the solution: a number at its limit, or the multiplier of one that is at none."""
+        """Return the residuals, 0 at the solution: distances from active limits, multipliers of the others."""
         values, signs = self.measure(v), np.sign(strip(multipliers))
         at_low = (signs > 0) | (self.low == self.high)
         limit = np.where(at_low, *map(_replace_infinite, self.limits))
         return np.where(at_low | (signs < 0), values - limit, multipliers)
 
     def find_multipliers(self, v: Array, slope: Array, free: Array) -> Any:
-        """Return the multipliers at a solution: zero for a number at no limit, or that nothing pushes there."""
+        """Return the multipliers at a solution, which are 0 for inactive constraints."""
         if not self.parts:
             return np.zeros(0)
         values, rows = _as_plain_array(self.measure(v)), _as_plain_array(jacobian(self.measure)(v))
@@ -191,7 +191,7 @@ class Constraints:
 
 
 def _replace_infinite(limit: Value) -> Any:
-    """Return limits with 0 in the place of those that are none."""
+    """Return limits with 0 in place of infinite ones."""
     return np.where(np.isfinite(limit), limit, 0.0)
 
 

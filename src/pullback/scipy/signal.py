@@ -193,7 +193,7 @@ def _make_lower_toeplitz(c: Value, n: int) -> Any:
 
 
 def _find_last_state(b: Value, a: Value, x: Value, y: Value, start: Value) -> Any:
-    """Return what the filter still remembers at the end, of its direct form that is transposed."""
+    """Return the state of the filter after the data, in transposed direct form."""
     order, n = b.shape[0] - 1, x.shape[0]
     states = []
     for m in range(order):

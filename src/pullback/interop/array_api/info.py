@@ -12,12 +12,12 @@ from pullback.interop.array_api.data_types import KINDS
 
 
 class Info:
-    """What ``__array_namespace_info__`` returns."""
+    """The dtypes, devices and capabilities that ``__array_namespace_info__`` returns."""
 
     __slots__ = ()
 
     def capabilities(self) -> dict[str, Any]:
-        """Return what the library can do: boolean indexing, shapes that follow values, and arrays of 64 axes."""
+        """Return the capabilities: boolean indexing, shapes that depend on values, and arrays of 64 axes."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:

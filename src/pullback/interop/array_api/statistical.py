@@ -20,7 +20,7 @@ class Reduction(Protocol):
 
 
 def _reduce_axes(name: str, summary: str, of: str = "") -> Reduction:
-    """Return the reduction of NumPy of this name; ``of`` says what its argument is made of."""
+    """Return NumPy's reduction of this name; ``of`` ends the line about its argument, as ", of floats" does."""
     f = getattr(np, name)
 
     def function(x: Value, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:

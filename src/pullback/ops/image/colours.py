@@ -64,7 +64,7 @@ def rgb_to_grayscale(image: TensorLike) -> Any:
 
 
 def _find_otsu_threshold(grey: Array) -> float:
-    """Otsu's threshold: the one that leaves the two classes furthest apart; -1 if all pixels are of one grey."""
+    """Return Otsu's threshold, which separates the two classes most; -1 if all pixels are of one grey."""
     levels = np.rint(grey).astype(np.intp).reshape(-1)
     if levels.size and levels.min() < 0:
         raise ArgumentError(f"threshold: with method 'otsu' image must be from 0 to 255, got {levels.min()}.")

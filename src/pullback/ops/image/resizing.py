@@ -79,6 +79,7 @@ def _find_neighbours(new: int, old: int, align: bool, half: bool) -> tuple[Any, 
 
 
 def _shape_weights(x: Value, weights: Array, axis: int) -> Any:
+    """Return weights in the dtype of ``x``, shaped to multiply its slices along an axis."""
     return weights.astype(x.dtype).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
 
 

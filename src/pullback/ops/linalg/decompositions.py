@@ -224,7 +224,7 @@ def compute_qr(x: Array, complete: bool = False) -> Any:
     run=explain_errors("qr", compute_qr, DIVERGED),
 )
 def qr_rows(x: TensorLike, /, complete: bool = False) -> Any:
-    """Return what ``qr`` gives for a matrix that is not wide: Q, under it the transpose of R.
+    """Return the result of ``qr`` of a matrix that is not wide: Q, and under it the transpose of R.
 
     ``complete`` is how LAPACK is called.
 
@@ -277,7 +277,7 @@ def compute_wide_qr(x: Array) -> Any:
     run=explain_errors("qr", compute_wide_qr, DIVERGED),
 )
 def wide_qr_columns(x: TensorLike, /) -> Any:
-    """Return what ``qr`` gives for a matrix of more columns than rows: Q, and beside it R.
+    """Return the result of ``qr`` of a matrix with more columns than rows: Q, and beside it R.
 
     >>> wide_qr_columns(np.array([[3.0, 4.0]])).shape
     (1, 3)

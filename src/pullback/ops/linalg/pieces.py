@@ -38,7 +38,7 @@ def make_matrices(*shape: int) -> Any:
 
 
 def make_positive_matrices(*shape: int) -> Any:
-    """Return the same, positive definite but not quite symmetric, as rounding leaves them."""
+    """Return positive definite matrices for the generated tests, symmetric up to rounding errors."""
     x = make_matrices(*shape)
     return x @ T(x) + np.eye(shape[-1]) + 1e-3 * np.sin(x)
 
@@ -53,20 +53,20 @@ def make_complex_matrices(*shape: int) -> Any:
 
 
 def make_complex_positive_matrices(*shape: int) -> Any:
-    """Return the same, positive definite but not quite Hermitian."""
+    """Return complex positive definite matrices for the generated tests, Hermitian up to rounding errors."""
     x = make_complex_matrices(*shape)
     return x @ H(x) + np.eye(shape[-1]) + 1e-3 * np.sin(x)
 
 
 class Matrices(Acts):
-    """One matrix over the last two axes, with any axes before; ``out(m, n)`` is what becomes of the two."""
+    """How an op of one matrix acts: ``out(m, n)`` are the last axes of its result; any axes may come before them."""
 
     def __init__(
         self, out: Callable[..., Sequence[int]], shapes: Sequence[Shape], square: bool = True,
         fill: Any = make_matrices, ways: Sequence[dict[str, Any]] = ({},), complex: Any = make_complex_matrices,
     ) -> None:  # fmt: skip
         self.out, self.shapes, self.square, self.fill, self.ways = out, shapes, square, fill, ways
-        self.complex = complex  # the same of complex numbers, for one more sample; or None
+        self.complex = complex  # makes complex matrices for one more sample; or None
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         (x,) = shapes
@@ -99,7 +99,7 @@ columns = broadcast("(m,m),(m,n)->(m,n)")
 
 
 class Systems(Acts):
-    """Equations ``x @ z = y``: square matrices and right-hand sides, which may be a vector; leading axes broadcast."""
+    """How an op of equations ``x @ z = y`` acts: ``y`` may be a vector; leading axes broadcast."""
 
     def __init__(self, ways: Sequence[dict[str, Any]] = ({},)) -> None:
         self.ways = ways
@@ -139,8 +139,8 @@ class Systems(Acts):
 # ---- errors
 
 
-def explain_errors(name: str, run: Callable[..., Any], trouble: str) -> Callable[..., Any]:
-    """Adapt ``run`` to explain NumPy's LinAlgError; wrong shapes are left to the engine."""
+def explain_errors(name: str, run: Callable[..., Any], reason: str) -> Callable[..., Any]:
+    """Return ``run`` such that NumPy's LinAlgError says the ``reason``; errors of shapes stay as they are."""
 
     def run_clearly(*args: object) -> Any:
         try:
@@ -149,7 +149,7 @@ def explain_errors(name: str, run: Callable[..., Any], trouble: str) -> Callable
             if isinstance(error, MatrixError) or "dimension" in str(error):
                 raise
             shapes = format_shapes([a.shape for a in args if isinstance(a, np.ndarray)])
-            raise MatrixError(f"{name}: {trouble} (got shape {shapes}).") from None
+            raise MatrixError(f"{name}: {reason} (got shape {shapes}).") from None
 
     return run_clearly
 

@@ -338,7 +338,7 @@ def differentiate_cofactors(g: Value, x: Value, z: Value) -> Any:
 
 
 def compute_slogdet(x: Array) -> Any:
-    """Return what ``slogdet`` gives as one array, with the factors of the transpose kept beside it if x is large."""
+    """Return sign and logarithm of the determinant as one array; of large matrices the factors are kept, transposed."""
     try:
         factors = lapack.factor(x.T)
     except np.linalg.LinAlgError:
@@ -362,7 +362,7 @@ def compute_slogdet(x: Array) -> Any:
     run=explain_errors("slogdet", compute_slogdet, SINGULAR),
 )
 def slogdet_pair(x: TensorLike, /) -> Any:
-    """Return what ``slogdet`` gives, along a last axis of two.
+    """Return the sign and the logarithm of the determinant, along a last axis of two.
 
     >>> slogdet_pair(np.diag([-1.0, 1.0]))
     array([-1.,  0.])

@@ -39,7 +39,7 @@ SHARE = (0.1, 0.9)
 
 
 def _act_with_orders(*orders: int) -> broadcast:
-    """Return how a function of an order, which is a whole number, and of ``x`` acts."""
+    """Return the broadcasting of a function of ``x`` and an order, with these orders in its samples."""
     low, *_, high = orders
     return broadcast("(),()->()", [
         ((np.array(low), ()), {}), ((np.array(high), (3,)), {}), ((np.array(low), (0, 2)), {}),
@@ -48,7 +48,7 @@ def _act_with_orders(*orders: int) -> broadcast:
 
 
 def _refuse_order(name: str, argument: str) -> Any:
-    """Raise an error for the derivative by an order, which has no rule."""
+    """Return a rule that raises: there is no derivative by an order."""
 
     def refuse(g: Array) -> Any:
         raise NoRuleError(

@@ -25,7 +25,7 @@ SLOPES: dict[str, tuple[Slope | None, ...]] = {}  # filled by ``slopes``, which 
 
 
 class Named(broadcast):
-    """Broadcasting of inputs, with the name of the function; the first inputs may be orders, whole numbers."""
+    """How a special function acts: its inputs broadcast; the first ones may be orders, which are whole numbers."""
 
     def __init__(self, inputs: int, name: str, orders: int = 0) -> None:
         super().__init__(",".join(["()"] * inputs) + "->()")

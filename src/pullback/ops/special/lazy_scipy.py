@@ -85,7 +85,7 @@ class Through:
 
 
 class Real(Through):
-    """One that refuses complex numbers: SciPy does not have it for them, or there is no rule for its derivative."""
+    """A SciPy function that refuses complex numbers: SciPy does, or there is no rule for its derivative."""
 
     def __call__(self, *args: Value) -> Any:
         for x in args:
@@ -108,7 +108,7 @@ class Polygamma(Real):
 
 
 class OfOrder(Through):
-    """One whose first argument is an order, which is real also where ``x`` is complex."""
+    """A SciPy function whose first argument is an order, which is real also where ``x`` is complex."""
 
     def __call__(self, *args: Any) -> Any:
         order, x = args

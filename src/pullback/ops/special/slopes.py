@@ -141,7 +141,7 @@ def _f_by_degrees(i: int) -> Slope:
 
 
 def _differentiate_f_quantile(slope: Slope) -> Slope:
-    """Return how the quantile moves with a degree of freedom."""
+    """Return the derivative of the quantile by a degree of freedom, from that of the distribution function."""
     return lambda z, dfn, dfd, p: -slope(None, dfn, dfd, z) / _f_by_x(dfn, dfd, z)
 
 
@@ -218,7 +218,7 @@ def _list_neighbour_slopes(name: str, sign: float, other: float, add: float = 0.
 
 
 def _is_pole(x: Any) -> Any:
-    """Return where the gamma function has none: at 0, -1, -2, …"""
+    """Return where the gamma function has a pole: at 0, -1, -2, …"""
     return (x <= 0) & (np.floor(x) == x)
 
 

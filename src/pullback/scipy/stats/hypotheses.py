@@ -90,7 +90,7 @@ def f_oneway(*samples: TensorLike, axis: int | None = 0) -> TestResult:
 
 
 def _choose_sides(low: Any, high: Any, alternative: str) -> Any:
-    """Return the probability that is asked for, of those of a smaller and of a larger statistic."""
+    """Return the p-value of an alternative, from the probabilities of a smaller and of a larger statistic."""
     if alternative == "two-sided":
         return 2 * np.minimum(low, high)
     if alternative not in ("less", "greater"):

@@ -22,7 +22,7 @@ LOG_TWO_PI = math.log(2 * math.pi)
 
 
 class Vectors:
-    """Base: the density is the exponential of its logarithm, parameters may be given at once."""
+    """Base class of multivariate distributions; calling one with its parameters freezes it."""
 
     name = ""
 

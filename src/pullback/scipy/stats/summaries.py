@@ -25,7 +25,7 @@ NAMES = (
 
 
 class DescribeResult(NamedTuple):
-    """What sums up a sample: how many numbers, the smallest and the largest, and four moments."""
+    """The summary of a sample: how many numbers, the smallest and the largest, and four moments."""
 
     nobs: int
     minmax: tuple[Any, Any]
