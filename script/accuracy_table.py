@@ -49,16 +49,16 @@ Exact, for all dtypes for which NumPy has the function: {", ".join(f"`{n}`" for 
 """
 
 
-def measured(name: str, dtype: str) -> float:
+def measure_error(name: str, dtype: str) -> float:
     samples = [(0, 4000), *((seed, MANY) for seed in range(ROUNDS))]  # the first are those of the tests
     width = lanes.WIDTHS[dtype][-1]
     return max(lanes.error(name, dtype, width, *lanes.arguments(name, dtype, *which))[0] for which in samples)
 
 
-def page() -> str:
+def write_page() -> str:
     rows = []
     for name in lanes.ROUNDED:
-        found = [measured(name, dtype) for dtype in lanes.BOUND]
+        found = [measure_error(name, dtype) for dtype in lanes.BOUND]
         print(name, *(f"{e:.3f}" for e in found), flush=True)
         rows.append(f"| `{name}` | " + " | ".join(f"{math.ceil(e * 100) / 100:.2f}" for e in found) + " |")
     table = "\n".join(["| Function | float32 | float64 |", "|---|---|---|", *rows])
@@ -66,4 +66,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
+    PAGE.write_text(write_page(), "utf-8")

@@ -21,7 +21,7 @@ from __future__ import annotations
 '''
 
 
-def beyond(f: Callable[[Any], Any], start: int, step: int = 1) -> Callable[[Any], Any]:
+def take_rest(f: Callable[[Any], Any], start: int, step: int = 1) -> Callable[[Any], Any]:
     """Return what f has from the power ``start`` of its series on, divided by that power; as a function of x**step."""
     series = mp.taylor(f, 0, start + 14 * step)
 
@@ -44,12 +44,12 @@ def double_atanh(s: Any) -> Any:
     return 2 * mp.atanh(s)
 
 
-exp_rest, log_rest = beyond(mp.exp, 2), beyond(lambda f: mp.log(1 + f), 3)
-log_odd, log_odder = beyond(double_atanh, 3, 2), beyond(double_atanh, 5, 2)
-sin_rest, cos_rest = beyond(mp.sin, 3, 2), beyond(mp.cos, 4, 2)
-sinh_rest, cosh_rest, tanh_rest = beyond(mp.sinh, 3, 2), beyond(mp.cosh, 2, 2), beyond(mp.tanh, 3, 2)
-atan_rest, asin_rest = beyond(mp.atan, 3, 2), beyond(mp.asin, 3, 2)
-erf_near = beyond(mp.erf, 1, 2)
+exp_rest, log_rest = take_rest(mp.exp, 2), take_rest(lambda f: mp.log(1 + f), 3)
+log_odd, log_odder = take_rest(double_atanh, 3, 2), take_rest(double_atanh, 5, 2)
+sin_rest, cos_rest = take_rest(mp.sin, 3, 2), take_rest(mp.cos, 4, 2)
+sinh_rest, cosh_rest, tanh_rest = take_rest(mp.sinh, 3, 2), take_rest(mp.cosh, 2, 2), take_rest(mp.tanh, 3, 2)
+atan_rest, asin_rest = take_rest(mp.atan, 3, 2), take_rest(mp.asin, 3, 2)
+erf_near = take_rest(mp.erf, 1, 2)
 digamma_root, negative_root = mp.findroot(mp.digamma, 1.46), mp.findroot(mp.digamma, -0.504)
 
 
@@ -124,7 +124,7 @@ def erfcinv_ratio(u: Any, shift: str) -> Any:
     return erfcinv(mp.exp(-1 / over**2)) * over
 
 
-def between(low: str, high: str, shift: str) -> tuple[Any, Any]:
+def find_range(low: str, high: str, shift: str) -> tuple[Any, Any]:
     """Return the range of 1 / s - shift for s between two numbers."""
     return 1 / mp.mpf(high) - mp.mpf(shift), 1 / mp.mpf(low) - mp.mpf(shift)
 
@@ -171,9 +171,9 @@ FITS: dict[str, tuple[Callable[[Any], Any], Any, Any, int]] = {
     "I1_FAR_F8": (lambda u: bessel_far(u, 1), mp.mpf(-1), mp.mpf(1), 23),
     "ERFINV_F4": (erfinv_slope, mp.mpf("-2.5"), mp.mpf("2.5"), 10),
     "ERFINV_F8": (erfinv_slope, mp.mpf("-2.5"), mp.mpf("2.5"), 21),
-    "ERFCINV_F4": (lambda u: erfcinv_ratio(u, "0.26"), *between("2.38", "10.3", "0.26"), 9),
-    "ERFCINV_F8": (lambda u: erfcinv_ratio(u, "0.29"), *between("2.38", "6.11", "0.29"), 19),
-    "ERFCINV_FAR_F8": (lambda u: erfcinv_ratio(u, "0.1"), *between("6.09", "27.5", "0.1"), 25),
+    "ERFCINV_F4": (lambda u: erfcinv_ratio(u, "0.26"), *find_range("2.38", "10.3", "0.26"), 9),
+    "ERFCINV_F8": (lambda u: erfcinv_ratio(u, "0.29"), *find_range("2.38", "6.11", "0.29"), 19),
+    "ERFCINV_FAR_F8": (lambda u: erfcinv_ratio(u, "0.1"), *find_range("6.09", "27.5", "0.1"), 25),
 }
 
 

@@ -59,7 +59,7 @@ def make_table() -> str:
     return "\n".join([BEGIN, *lines, "", END])
 
 
-def count() -> None:
+def print_counts() -> None:
     """Print how many layers and arguments of the other libraries there are here."""
     ours = {kind.__name__.lower(): {f.name for f in fields(kind)} for kind, _ in list_layers().values()}
     for library, table in (("TensorFlow.js", TFJS), ("Keras", KERAS)):
@@ -74,7 +74,7 @@ def count() -> None:
 
 if __name__ == "__main__":
     if "--count" in sys.argv:
-        count()
+        print_counts()
         sys.exit()
     text = PAGE.read_text()
     before, _, rest = text.partition(BEGIN)

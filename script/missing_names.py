@@ -33,7 +33,7 @@ def list_classes(module: Any) -> dict[str, type]:
     return {name: one for name, one in vars(module).items() if inspect.isclass(one)}
 
 
-def count(title: str, theirs: dict[str, type], ours: Any) -> None:
+def print_missing(title: str, theirs: dict[str, type], ours: Any) -> None:
     """Print how many of the names there are, and which are missing."""
     spelt = {spell(name): name for name in dir(ours)}
     missing = [name for name in theirs if spell(name) not in spelt]
@@ -42,7 +42,7 @@ def count(title: str, theirs: dict[str, type], ours: Any) -> None:
     print(f"{title}: {len(theirs) - len(missing)} of {len(theirs)}; left out: {on_purpose}; missing: {rest}")
 
 
-def count_arguments(title: str, theirs: Any, ours: Any) -> None:
+def print_missing_arguments(title: str, theirs: Any, ours: Any) -> None:
     """Print which arguments of a method are missing."""
     wanted = set(inspect.signature(theirs).parameters) - IGNORED
     have = set(inspect.signature(ours).parameters)
@@ -50,10 +50,10 @@ def count_arguments(title: str, theirs: Any, ours: Any) -> None:
 
 
 if __name__ == "__main__":
-    count("losses", list_classes(keras.losses), pb.train.losses)
-    count("metrics", list_classes(keras.metrics), pb.metrics)
-    count("optimizers", list_classes(keras.optimizers), pb.train)
-    count("schedules", list_classes(keras.optimizers.schedules), pb.train)
-    count("callbacks", list_classes(keras.callbacks), pb.callbacks)
+    print_missing("losses", list_classes(keras.losses), pb.train.losses)
+    print_missing("metrics", list_classes(keras.metrics), pb.metrics)
+    print_missing("optimizers", list_classes(keras.optimizers), pb.train)
+    print_missing("schedules", list_classes(keras.optimizers.schedules), pb.train)
+    print_missing("callbacks", list_classes(keras.callbacks), pb.callbacks)
     for method in ("compile", "fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch"):
-        count_arguments(method, getattr(keras.Model, method), getattr(pb.Model, method))
+        print_missing_arguments(method, getattr(keras.Model, method), getattr(pb.Model, method))

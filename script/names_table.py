@@ -34,19 +34,19 @@ OURS = "pb|np|x|model|optimizer|tape|dataset"
 CODE = re.compile(rf"(?<![\w'`.])((?:{OURS})\.[\w.]*\w(?:\([^()]*\))*(?:\[[^]]*\])?)")
 
 
-def name_there(library: str, name: str) -> str:
+def spell_name(library: str, name: str) -> str:
     """Return a name as it is written in its library."""
     module, _, rest = name.rpartition(".")
     spelt = f"{MODULES[library][module]}.{rest}" if module else PREFIX[library] + name
     return SPELT.get(spelt, spelt)
 
 
-def code(text: str) -> str:
+def mark_code(text: str) -> str:
     """Return the names in an answer as code."""
     return CODE.sub(r"`\1`", text).replace("|", "\\|")
 
 
-def table(head: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:
+def make_table(head: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:
     """Return names and what they are here; those that are the same share a row."""
     same: dict[str, list[str]] = {}
     for name, here in rows:
@@ -59,20 +59,20 @@ def make_tables() -> dict[str, str]:
     """Return the tables of the page by the names of their markers."""
     head = "there", "here"
     tables = {
-        library: table(head, ((name_there(library, n), code(a)) for n, a in names.items()))
+        library: make_table(head, ((spell_name(library, n), mark_code(a)) for n, a in names.items()))
         for library, names in FUNCTIONS.items()
     }
     methods = [
-        table((f"`{kind}`", "here"), ((f"{INSTANCES[kind]}.{n}", code(a)) for n, a in names.items()))
+        make_table((f"`{kind}`", "here"), ((f"{INSTANCES[kind]}.{n}", mark_code(a)) for n, a in names.items()))
         for kind, names in METHODS.items()
     ]
     keywords = [(f"{n}=", ", ".join(f"`{a}=`" for a in here)) for n, here in KEYWORDS.items()]
-    keywords += [(f"{n}=", code(a)) for n, a in UNNEEDED_KEYWORDS.items()]
-    aliases = table(head, ((name, f"`pb.{here}`") for name, here in ALIASES.items()))
-    return {**tables, "methods": "\n\n".join(methods), "keywords": table(head, keywords), "aliases": aliases}
+    keywords += [(f"{n}=", mark_code(a)) for n, a in UNNEEDED_KEYWORDS.items()]
+    aliases = make_table(head, ((name, f"`pb.{here}`") for name, here in ALIASES.items()))
+    return {**tables, "methods": "\n\n".join(methods), "keywords": make_table(head, keywords), "aliases": aliases}
 
 
-def page() -> str:
+def write_page() -> str:
     """Return docs/coming-from.md with the tables between its markers."""
     text = PAGE.read_text("utf-8")
     for name, made in make_tables().items():
@@ -83,7 +83,7 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    text = page()
+    text = write_page()
     if "--check" not in sys.argv:
         PAGE.write_text(text, "utf-8")
     elif PAGE.read_text("utf-8") != text:

@@ -67,15 +67,15 @@ Every op: its names here, in TensorFlow.js and in NumPy, which of its inputs it 
 """
 
 
-def key(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return what is compared of a name: ``setdiff1dAsync`` is ``setdiff1d`` here, ``isNaN`` is ``is_nan``."""
     return name.replace("_", "").removesuffix("Async").lower()
 
 
-THEIRS = {key(name): name for name in TFJS.split()}
+THEIRS = {normalize_name(name): name for name in TFJS.split()}
 
 
-def public() -> dict[str, Any]:
+def list_public() -> dict[str, Any]:
     """Return everything users call that computes with tensors, by the name after ``pb.``.
 
     The shortest name comes first.
@@ -91,41 +91,41 @@ def public() -> dict[str, Any]:
     return made
 
 
-PUBLIC = public()
+PUBLIC = list_public()
 
 
-def names(function: Any) -> list[str]:
+def list_names(function: Any) -> list[str]:
     """Return every public name of a function, its own first."""
     all_names = [name for name, value in PUBLIC.items() if value is function]
     return sorted(all_names, key=lambda name: name.split(".")[-1] != function.__name__)
 
 
-def tfjs(function: Any) -> str:
-    found_names = (THEIRS[key(name)] for name in names(function) if key(name) in THEIRS)
+def find_tfjs_name(function: Any) -> str:
+    found_names = (THEIRS[normalize_name(name)] for name in list_names(function) if normalize_name(name) in THEIRS)
     return next(found_names, "")
 
 
-def written(space: Any) -> str:
+def spell_module(space: Any) -> str:
     return str(space.__name__).replace("numpy", "np")
 
 
 BY_NUMPY = {
-    value: f"{written(space)}.{value.__name__}"
+    value: f"{spell_module(space)}.{value.__name__}"
     for space in (np.fft, np.linalg, np)
     for name, value in vars(space).items()
     if hasattr(value, "__name__") and not name.startswith("_")
 }
 
 
-def numpy(function: Any, kernel: Any = None) -> str:
+def find_numpy_name(function: Any, kernel: Any = None) -> str:
     """NumPy's (or SciPy's) name: of the kernel, of what stands for it here, or the same name as ours."""
     if isinstance(kernel, Through):
         return f"scipy.special.{kernel.name}"
     if kernel in BY_NUMPY:
         return BY_NUMPY[kernel]
     same = [
-        (candidate, f"{written(space)}.{word}")
-        for name in names(function)
+        (candidate, f"{spell_module(space)}.{word}")
+        for name in list_names(function)
         for prefix, _, word in [name.rpartition(".")]
         for space in NUMPY.get(prefix, ())
         if callable(candidate := getattr(space, word, None)) and word not in OTHERWISE
@@ -134,13 +134,13 @@ def numpy(function: Any, kernel: Any = None) -> str:
     return next(chain(known, (text for _, text in same)), "")
 
 
-def vanishes(formula: Any) -> bool:
+def is_zero_rule(formula: Any) -> bool:
     """Return whether a rule gives zeros whatever it is given."""
     called = {*formula.__code__.co_names} - {"np"} if hasattr(formula, "__code__") else set()
     return bool(called) and called <= {"make_zero_cotangent", "zeros_like"}
 
 
-def inputs(op: Op) -> str:
+def list_inputs(op: Op) -> str:
     """Return the inputs in which it has a derivative; one that is whole numbers in every sample has none."""
     if op.variadic:
         return op.inputs[0]
@@ -152,57 +152,70 @@ def inputs(op: Op) -> str:
     live = [i for i in range(len(op.inputs)) if moving[i] and op.d.differentiable(i)]
     if not live:
         return "none"
-    zero = all(vanishes(op.d.formulas[i]) for i in live)
+    zero = all(is_zero_rule(op.d.formulas[i]) for i in live)
     return ", ".join(op.inputs[i] for i in live) + (" (zero)" if zero else "")
 
 
-def code(text: str) -> str:
+def mark_code(text: str) -> str:
     return f"`{text}`" if text else "–"
 
 
-def row(*cells: str) -> str:
+def format_row(*cells: str) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def table(head: str, rows: Iterator[str]) -> str:
+def format_table(head: str, rows: Iterator[str]) -> str:
     columns = head.split(", ")
-    return "\n".join([row(*columns), "|" + "---|" * len(columns), *rows])
+    return "\n".join([format_row(*columns), "|" + "---|" * len(columns), *rows])
 
 
-def op_row(op: Op) -> str:
-    called = names(op.function)
-    name = ", ".join(map(code, called or [op.name]))
+def format_op(op: Op) -> str:
+    called = list_names(op.function)
+    name = ", ".join(map(mark_code, called or [op.name]))
     order = "any" if op.flows else "–"
     compiled = "opaque" if isinstance(op.lower, opaque) else f"compiled ({type(op.lower).__name__})"
-    return row(name, code(tfjs(op.function)), code(numpy(op.function, op.kernel)), inputs(op), order, compiled)
+    return format_row(
+        name,
+        mark_code(find_tfjs_name(op.function)),
+        mark_code(find_numpy_name(op.function, op.kernel)),
+        list_inputs(op),
+        order,
+        compiled,
+    )
 
 
-def function_row(function: Callable[..., Any]) -> str:
+def format_function(function: Callable[..., Any]) -> str:
     summary = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
     summary = summary.removeprefix("Return ")  # a row names what it returns
     summary = summary[:1].upper() + summary[1:]
-    return row(", ".join(map(code, names(function))), code(tfjs(function)), code(numpy(function)), summary)
+    return format_row(
+        ", ".join(map(mark_code, list_names(function))),
+        mark_code(find_tfjs_name(function)),
+        mark_code(find_numpy_name(function)),
+        summary,
+    )
 
 
-def page() -> str:
-    ops = sorted(list_ops(), key=lambda op: (names(op.function) or [op.name])[0])
+def write_page() -> str:
+    ops = sorted(list_ops(), key=lambda op: (list_names(op.function) or [op.name])[0])
     seen = {id(op.function) for op in ops}
     rest = {id(f): f for f in PUBLIC.values() if id(f) not in seen}
+    functions = sorted(rest.values(), key=list_names)
     facts = "op, TensorFlow.js, NumPy, differentiable in, order, compiled or opaque"
     return "\n".join([
         HEAD,
-        f"## The {sum(bool(names(op.function)) for op in ops)} ops that users call\n",
-        table(facts, (op_row(op) for op in ops if names(op.function))),
+        f"## The {sum(bool(list_names(op.function)) for op in ops)} ops that users call\n",
+        format_table(facts, (format_op(op) for op in ops if list_names(op.function))),
         f"\n## {len(rest)} functions made of ops\n\nTheir derivatives are those of the ops they are made of.\n",
-        table("function, TensorFlow.js, NumPy, what it gives", map(function_row, sorted(rest.values(), key=names))),
+        format_table("function, TensorFlow.js, NumPy, what it gives", map(format_function, functions)),
         "\n## Ops that the others are made of\n\nNames to override; not part of `pb`, nor methods of `Tensor`.\n",
-        table(facts, (op_row(op) for op in ops if not names(op.function))),
+        format_table(facts, (format_op(op) for op in ops if not list_names(op.function))),
         "",
     ])  # fmt: skip
 
 
 if __name__ == "__main__":
-    text = page()
+    text = write_page()
     if "--check" not in sys.argv:
         PAGE.write_text(text, "utf-8")
     elif not PAGE.exists() or PAGE.read_text("utf-8") != text:

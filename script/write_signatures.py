@@ -50,7 +50,7 @@ INPUTS = {  # parameters that take tensors: where no input is a Tensor, and wher
 
 
 @cache
-def names_of_module(module: str) -> dict[str, str]:
+def find_imports(module: str) -> dict[str, str]:
     """Return where each name that annotations of a module mention comes from."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))
     found: dict[str, str] = {}
@@ -79,23 +79,23 @@ class Stub:
 
     def mention(self, annotation: str, module: str) -> str:
         """Return an annotation of a module, whose names are imported."""
-        origin = names_of_module(module)
+        origin = find_imports(module)
         for node in ast.walk(ast.parse(annotation, mode="eval")):
             if isinstance(node, ast.Name) and node.id in origin and node.id not in self.tuples:
                 self.imports.add(origin[node.id])
         return annotation
 
     def text(self) -> str:
-        tuples = [line for cls in self.tuples.values() for line in tuple_lines(cls)]
+        tuples = [line for cls in self.tuples.values() for line in write_tuple(cls)]
         if tuples:
             self.imports |= {
                 "from typing import Generic", "from typing import NamedTuple", "from typing import TypeVar",
             }  # fmt: skip
             tuples = ['V = TypeVar("V")', *tuples]
-        return "\n".join([HEAD.format(what=self.what), *joined(self.imports), "", *tuples, *self.lines, ""])
+        return "\n".join([HEAD.format(what=self.what), *join_imports(self.imports), "", *tuples, *self.lines, ""])
 
 
-def joined(imports: Iterable[str]) -> Iterator[str]:
+def join_imports(imports: Iterable[str]) -> Iterator[str]:
     """Import statements, those from one module in one."""
     plain = sorted(i for i in imports if i.startswith("import "))
     by_module: dict[str, set[str]] = {}
@@ -108,31 +108,31 @@ def joined(imports: Iterable[str]) -> Iterator[str]:
         yield f"from {module} import {', '.join(sorted(names))}"
 
 
-def tuple_lines(cls: type) -> list[str]:
+def write_tuple(cls: type) -> list[str]:
     """Return a named tuple of results, whose fields are all Tensors or all arrays."""
     fields = [f"    {name}: V" for name in getattr(cls, "_fields", ())]
-    return [f"class {cls.__name__}(NamedTuple, Generic[V]):", f'    """{summary(cls)}"""', *fields]
+    return [f"class {cls.__name__}(NamedTuple, Generic[V]):", f'    """{read_summary(cls)}"""', *fields]
 
 
-def summary(thing: Any) -> str:
+def read_summary(thing: Any) -> str:
     return (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ").replace("\\", "\\\\")
 
 
 # ---- one function
 
 
-def parameter_text(p: inspect.Parameter, annotation: str) -> str:
+def write_parameter(p: inspect.Parameter, annotation: str) -> str:
     stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
     simple = isinstance(p.default, bool | int | float | str | None) and p.default == p.default
-    default = "" if p.default is p.empty else f" = {p.default!r}" if simple and abs_is_finite(p.default) else " = ..."
+    default = "" if p.default is p.empty else f" = {p.default!r}" if simple and is_finite(p.default) else " = ..."
     return f"{stars}{p.name}: {annotation}{default}"
 
 
-def abs_is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
     return not isinstance(value, float) or abs(value) != float("inf")
 
 
-def header(parameters: list[inspect.Parameter], annotations: dict[str, str], first: str | None = None) -> str:
+def write_parameters(parameters: list[inspect.Parameter], annotations: dict[str, str], first: str | None = None) -> str:
     """Return the parameters of a signature; ``first`` stands in the place of the first one."""
     parts: list[str] = []
     positional, keyword = False, False
@@ -147,7 +147,7 @@ def header(parameters: list[inspect.Parameter], annotations: dict[str, str], fir
             parts.append(first)
         else:
             positional = positional or p.kind is p.POSITIONAL_ONLY
-            parts.append(parameter_text(p, annotations[p.name]))
+            parts.append(write_parameter(p, annotations[p.name]))
     return ", ".join([*parts, "/"] if positional else parts)
 
 
@@ -155,7 +155,7 @@ def is_tuple(cls: Any) -> bool:
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
 
 
-def result(stub: Stub, returns: str, value: str, function: FunctionType) -> str:
+def write_result(stub: Stub, returns: str, value: str, function: FunctionType) -> str:
     """Return the return annotation with ``value``, Tensor or Array, in the place of what depends on the inputs."""
     cls = function.__globals__.get(returns)
     if is_tuple(cls):
@@ -164,7 +164,7 @@ def result(stub: Stub, returns: str, value: str, function: FunctionType) -> str:
     return returns.replace("Any", value)
 
 
-def array_annotation(p: inspect.Parameter) -> str:
+def find_array_annotation(p: inspect.Parameter) -> str:
     """Return the annotation of an input where all inputs are arrays.
 
     One that comes after the others must not take Tensors.
@@ -173,29 +173,29 @@ def array_annotation(p: inspect.Parameter) -> str:
     return "ArrayOrNumber" if late else INPUTS[p.annotation][0]
 
 
-def function_lines(stub: Stub, name: str, function: Any) -> list[str]:
+def write_function(stub: Stub, name: str, function: Any) -> list[str]:
     """Return a public function as the stub has it: with overloads if what it returns depends on its inputs."""
     plain = inspect.unwrap(function)
     parameters = list(inspect.signature(plain).parameters.values())
     annotations = {p.name: stub.mention(p.annotation, plain.__module__) for p in parameters}
     returns = str(inspect.signature(plain).return_annotation)
-    doc = f'    """{summary(plain)}"""'
+    doc = f'    """{read_summary(plain)}"""'
     inputs = [p for p in parameters if p.annotation in INPUTS]
     depends = inputs and ("Any" in returns or is_tuple(plain.__globals__.get(returns)))
     if not depends:
-        returns = stub.mention(result(stub, returns, "Tensor", plain), plain.__module__)
-        return [f"def {name}({header(parameters, annotations)}) -> {returns}:", doc]
-    tensor, array = (result(stub, returns, value, plain) for value in ("Tensor", "Array"))
-    arrays = annotations | {p.name: array_annotation(p) for p in inputs}
+        returns = stub.mention(write_result(stub, returns, "Tensor", plain), plain.__module__)
+        return [f"def {name}({write_parameters(parameters, annotations)}) -> {returns}:", doc]
+    tensor, array = (write_result(stub, returns, value, plain) for value in ("Tensor", "Array"))
+    arrays = annotations | {p.name: find_array_annotation(p) for p in inputs}
     lines = []
     needed = [p for p in inputs if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
     lists = [p for p in inputs if p.annotation.startswith("Sequence")]
     if not lists:
         for p in needed:
             one = annotations | {p.name: INPUTS[p.annotation][1]}
-            lines += ["@overload", f"def {name}({header(parameters, one)}) -> {tensor}:", doc]
-    array_only = [f"def {name}({header(parameters, arrays)}) -> {array}: ..."]
-    general = [f"def {name}({header(parameters, annotations)}) -> {tensor}: ..."]
+            lines += ["@overload", f"def {name}({write_parameters(parameters, one)}) -> {tensor}:", doc]
+    array_only = [f"def {name}({write_parameters(parameters, arrays)}) -> {array}: ..."]
+    general = [f"def {name}({write_parameters(parameters, annotations)}) -> {tensor}: ..."]
     if lists or len(needed) < len(inputs):  # what else there is has a Tensor in it
         if not needed or lists:
             array_only, general = [*array_only], [general[0].removesuffix(" ..."), doc]
@@ -206,7 +206,7 @@ def function_lines(stub: Stub, name: str, function: Any) -> list[str]:
 # ---- the files
 
 
-def ops_lines(stub: Stub, module: Any, names: Iterable[str]) -> None:
+def add_ops(stub: Stub, module: Any, names: Iterable[str]) -> None:
     """Definitions of functions that ops are, each under its own name first and then by its other names."""
     first: dict[int, str] = {}
     names = list(names)
@@ -217,32 +217,32 @@ def ops_lines(stub: Stub, module: Any, names: Iterable[str]) -> None:
             stub.lines.append(f"{name} = {first[key]}")
         else:
             first[key] = name
-            stub.lines += function_lines(stub, name, function)
+            stub.lines += write_function(stub, name, function)
 
 
-def of_ops(value: Any) -> bool:
+def is_op_function(value: Any) -> bool:
     return isinstance(value, FunctionType) and inspect.unwrap(value).__module__.startswith("pullback.ops")
 
 
-def module_text(name: str) -> str:
+def write_module(name: str) -> str:
     module = getattr(pb, name)
     stub = Stub(f"The functions of ``pb.{name}``")
-    names = [n for n in module.__all__ if of_ops(getattr(module, n))]
+    names = [n for n in module.__all__ if is_op_function(getattr(module, n))]
     others = [n for n in module.__all__ if n not in names and not is_tuple(getattr(module, n))]
     for n in others:
         stub.lines.append(f"from {getattr(module, n).__module__} import {n} as {n}")
-    ops_lines(stub, module, names)
+    add_ops(stub, module, names)
     for n in module.__all__:
         if is_tuple(getattr(module, n)):
             stub.tuples.setdefault(n, getattr(module, n))
     return stub.text()
 
 
-def package_text() -> str:
+def write_package() -> str:
     stub = Stub("The public names of the package")
     public = [n for n in dir(pb) if not n.startswith("_")]
     values = {n: getattr(pb, n) for n in public}
-    ops = [n for n in public if of_ops(values[n])]
+    ops = [n for n in public if is_op_function(values[n])]
     for n in public:
         value = values[n]
         if n in ops or n == "Tensor" or (is_tuple(value) and value.__module__.startswith("pullback.ops")):
@@ -257,7 +257,7 @@ def package_text() -> str:
             target = inspect.unwrap(value) if isinstance(value, FunctionType) else value
             stub.lines.append(f"from {target.__module__} import {target.__name__} as {n}")
     stub.lines += ["", "__version__: str", ""]
-    ops_lines(stub, pb, ops)
+    add_ops(stub, pb, ops)
     for n in public:
         if is_tuple(values[n]) and values[n].__module__.startswith("pullback.ops"):
             stub.tuples.setdefault(n, values[n])
@@ -270,7 +270,7 @@ def package_text() -> str:
 # ---- methods of Tensor
 
 
-def method_lines(stub: Stub, name: str, function: Any) -> list[str]:
+def write_method(stub: Stub, name: str, function: Any) -> list[str]:
     plain = inspect.unwrap(function)
     if plain.__name__ == "<lambda>":  # a ufunc of NumPy without parameters
         return [f"def {name}(self) -> Tensor: ..."]
@@ -278,21 +278,21 @@ def method_lines(stub: Stub, name: str, function: Any) -> list[str]:
     parameters = list(signature.parameters.values())
     variadic = parameters[0].annotation.startswith("Sequence")
     annotations = {p.name: stub.mention(p.annotation, plain.__module__) for p in parameters}
-    returns = result(stub, str(signature.return_annotation), "Tensor", plain)
+    returns = write_result(stub, str(signature.return_annotation), "Tensor", plain)
     if variadic:
         return []
-    lines = [f"def {name}({header(parameters, annotations, 'self')}) -> {returns}:"]
-    return [*lines, "    ..." if name.startswith("__") else f'    """{summary(plain)}"""']
+    lines = [f"def {name}({write_parameters(parameters, annotations, 'self')}) -> {returns}:"]
+    return [*lines, "    ..." if name.startswith("__") else f'    """{read_summary(plain)}"""']
 
 
-def operator_lines(word: str) -> list[str]:
+def write_operator(word: str) -> list[str]:
     """Return an operator of two operands."""
     other = "object" if word in ("__eq__", "__ne__") else "TensorLike"
     ignored = "  # type: ignore[override]" if other == "object" else ""
     return [f"def {word}(self, other: {other}, /) -> Tensor: ...{ignored}"]
 
 
-def methods_text() -> str:
+def write_methods() -> str:
     stub = Stub("The methods and operators that ops give to ``Tensor``")
     stub.imports = {"from typing import Any", TENSOR}  # fmt: skip
     stub.imports |= {"from pullback.typing import TensorLike", *PROPERTY_IMPORTS}
@@ -303,9 +303,9 @@ def methods_text() -> str:
         if isinstance(value, property):
             lines += ["@property", f"def {name}(self) -> {PROPERTIES[name]}: ..."]
         elif isinstance(value, FunctionType) and name in BINARY:
-            lines += operator_lines(name)
+            lines += write_operator(name)
         elif isinstance(value, FunctionType):
-            lines += method_lines(stub, name, value)
+            lines += write_method(stub, name, value)
     stub.lines = ["class TensorOps:", *(f"    {line}" for line in lines)]
     return stub.text()
 
@@ -330,9 +330,9 @@ DEFINED = {
 } | {"__module__", "__doc__", "__slots__", "__hash__", "__dir__"}
 
 
-def files() -> dict[Path, str]:
-    texts = {SOURCE / "__init__.pyi": package_text(), SOURCE / "signatures" / "tensor_ops.pyi": methods_text()}
-    return texts | {SOURCE / "signatures" / f"{name}.pyi": module_text(name) for name in MODULES}
+def write_files() -> dict[Path, str]:
+    texts = {SOURCE / "__init__.pyi": write_package(), SOURCE / "signatures" / "tensor_ops.pyi": write_methods()}
+    return texts | {SOURCE / "signatures" / f"{name}.pyi": write_module(name) for name in MODULES}
 
 
 def format_stubs(texts: dict[Path, str]) -> dict[Path, str]:
@@ -347,7 +347,7 @@ def format_stubs(texts: dict[Path, str]) -> dict[Path, str]:
 
 
 if __name__ == "__main__":
-    texts = format_stubs(files())
+    texts = format_stubs(write_files())
     if "--check" not in sys.argv:
         for path, text in texts.items():
             path.write_text(text, "utf-8")
