@@ -40,11 +40,11 @@ class Filter(DerivedStage):
     def __repr__(self) -> str:
         return f"{self.source!r} > filter"
 
-    def length(self) -> int | float | None:
+    def find_length(self) -> int | float | None:
         return None
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        kept = (e for e in self.source.elements(epoch, 0) if apply_function(self.function, e))
+        kept = (e for e in self.source.iterate_elements(epoch, 0) if apply_function(self.function, e))
         return islice(kept, start, None)
 
 
@@ -57,8 +57,8 @@ class Concatenate(DerivedStage):
     def __repr__(self) -> str:
         return f"({self.source!r}) + ({self.second!r})"
 
-    def rows(self, epoch: int) -> RowAccess | None:
-        first, second = self.source.rows(epoch), self.second.rows(epoch)
+    def access_rows(self, epoch: int) -> RowAccess | None:
+        first, second = self.source.access_rows(epoch), self.second.access_rows(epoch)
         if first is None or second is None:
             return None
         n = len(first.order)
@@ -68,19 +68,21 @@ class Concatenate(DerivedStage):
 
         return stack_rows(range(n + len(second.order)), at)
 
-    def length(self) -> int | float | None:
-        n, m = self.source.length(), self.second.length()
+    def find_length(self) -> int | float | None:
+        n, m = self.source.find_length(), self.second.find_length()
         return None if n is None or m is None else n + m
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        return islice(chain(self.source.elements(epoch, 0), self.second.elements(epoch, 0)), start, None)
+        return islice(
+            chain(self.source.iterate_elements(epoch, 0), self.second.iterate_elements(epoch, 0)), start, None
+        )
 
-    def seeds(self) -> list[int]:
-        return [*self.source.seeds(), *self.second.seeds()]
+    def list_seeds(self) -> list[int]:
+        return [*self.source.list_seeds(), *self.second.list_seeds()]
 
-    def with_seeds(self, seeds: list[int]) -> Stage:
-        n = len(self.source.seeds())
-        return replace(self, source=self.source.with_seeds(seeds[:n]), second=self.second.with_seeds(seeds[n:]))
+    def replace_seeds(self, seeds: list[int]) -> Stage:
+        n = len(self.source.list_seeds())
+        return replace(self, source=self.source.replace_seeds(seeds[:n]), second=self.second.replace_seeds(seeds[n:]))
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,8 @@ class Zip(Stage):
     def __repr__(self) -> str:
         return f"zip({', '.join(map(repr, self.sources))})"
 
-    def rows(self, epoch: int) -> RowAccess | None:
-        parts = [source.rows(epoch) for source in self.sources]
+    def access_rows(self, epoch: int) -> RowAccess | None:
+        parts = [source.access_rows(epoch) for source in self.sources]
         if any(part is None for part in parts):
             return None
         known = [part for part in parts if part is not None]
@@ -105,23 +107,23 @@ class Zip(Stage):
         length = min(len(part.order) for part in known)
         return stack_rows(range(length), at)
 
-    def length(self) -> int | float | None:
-        lengths = [source.length() for source in self.sources]
+    def find_length(self) -> int | float | None:
+        lengths = [source.find_length() for source in self.sources]
         known = [n for n in lengths if n is not None]
         return min(known) if len(known) == len(lengths) else None
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        readers = [source.elements(epoch, start) for source in self.sources]
+        readers = [source.iterate_elements(epoch, start) for source in self.sources]
         return (replace_leaves(self.structure, list(parts)) for parts in zip(*readers, strict=False))
 
-    def seeds(self) -> list[int]:
-        return [seed for source in self.sources for seed in source.seeds()]
+    def list_seeds(self) -> list[int]:
+        return [seed for source in self.sources for seed in source.list_seeds()]
 
-    def with_seeds(self, seeds: list[int]) -> Stage:
+    def replace_seeds(self, seeds: list[int]) -> Stage:
         left, made = list(seeds), []
         for source in self.sources:
-            n = len(source.seeds())
-            made.append(source.with_seeds(left[:n]))
+            n = len(source.list_seeds())
+            made.append(source.replace_seeds(left[:n]))
             left = left[n:]
         return replace(self, sources=tuple(made))
 
@@ -138,12 +140,12 @@ class PaddedBatch(DerivedStage):
     def __repr__(self) -> str:
         return f"{self.source!r} > padded_batch({self.size})"
 
-    def length(self) -> int | float | None:
-        n = self.source.length()
+    def find_length(self) -> int | float | None:
+        n = self.source.find_length()
         return count_batches(n, self.size, self.drop) if isinstance(n, int) else n
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        elements = self.source.elements(epoch, start * self.size)
+        elements = self.source.iterate_elements(epoch, start * self.size)
         while group := list(islice(elements, self.size)):
             if not self.drop or len(group) == self.size:
                 yield self._stack(group)
@@ -196,8 +198,8 @@ class Cache(DerivedStage):
     def __repr__(self) -> str:
         return f"{self.source!r} > cache"
 
-    def rows(self, epoch: int) -> RowAccess | None:
-        rows = self.source.rows(0)
+    def access_rows(self, epoch: int) -> RowAccess | None:
+        rows = self.source.access_rows(0)
         if rows is None:
             return None
         known = rows
@@ -214,7 +216,7 @@ class Cache(DerivedStage):
             yield self.kept[start]
             start += 1
         first = len(self.kept)
-        for i, element in enumerate(self.source.elements(0, first), first):
+        for i, element in enumerate(self.source.iterate_elements(0, first), first):
             self.kept[i] = element
             if i >= start:
                 yield element
@@ -244,7 +246,7 @@ class ParallelMap(DerivedStage):
         with ProcessPoolExecutor(self.workers, mp_context=context) as pool:
             pending: deque[Future[Any]] = deque()
             try:
-                for element in self.source.elements(epoch, start):
+                for element in self.source.iterate_elements(epoch, start):
                     pending.append(pool.submit(apply_function, self.function, element))
                     if len(pending) > 2 * self.workers:
                         yield pending.popleft().result()

@@ -185,7 +185,7 @@ class Dataset:
         """
         if buffer_size is not None:
             buffer_size = as_whole_number("shuffle", "buffer_size", buffer_size, 1)
-        elif self._stage.rows(0) is None:
+        elif self._stage.access_rows(0) is None:
             raise ArgumentError(
                 f"shuffle: {self!r} can only be read in order, so that it is shuffled in a buffer. Give its "
                 "buffer_size, such as shuffle(1000, seed=0)."
@@ -295,7 +295,7 @@ class Dataset:
         >>> pb.data.Dataset.from_arrays(({"x": np.ones(2), "y": np.ones(2)}, {"z": np.ones(2)})).column_names()
         ['x', 'y', 'z']
         """
-        first = next(self._stage.elements(0, 0), None)
+        first = next(self._stage.iterate_elements(0, 0), None)
         parts = first if isinstance(first, tuple) else (first,)
         return [name for part in parts if isinstance(part, dict) for name in part]
 
@@ -356,7 +356,7 @@ class Dataset:
         return _iterate(self._stage, self._position)
 
     def __len__(self) -> int:
-        n = self._stage.length()
+        n = self._stage.find_length()
         if isinstance(n, int):
             return n
         # ArgumentError is a TypeError, which list() takes as "no length hint".
@@ -383,10 +383,10 @@ class Dataset:
         made = {"epoch": position.epoch, "position": position.position}
         if position.ended:
             made = {"epoch": position.epoch + 1, "position": 0}
-        n = self._stage.length()
+        n = self._stage.find_length()
         if isinstance(n, int):
             made["length"] = n
-        return made | {f"seed_{i}": seed for i, seed in enumerate(self._stage.seeds())}
+        return made | {f"seed_{i}": seed for i, seed in enumerate(self._stage.list_seeds())}
 
     def resume(self, state: Mapping[str, int]) -> Dataset:
         """Continue where ``state`` was taken: the next reader gives the rest of that epoch.  Returns the dataset.
@@ -412,7 +412,7 @@ class Dataset:
         if numbers["position"] > numbers.get("length", numbers["position"]):
             raise DataError(f"resume: position {numbers['position']} is after the end, at {numbers['length']}.")
         seeds = [value for name, value in sorted(numbers.items(), key=_seed_number) if name.startswith("seed_")]
-        self._stage = self._stage.with_seeds(seeds)
+        self._stage = self._stage.replace_seeds(seeds)
         self._position = Position(numbers["epoch"], numbers["position"])
         self._continues = True
         return self
@@ -424,7 +424,7 @@ def is_dataset(part: object) -> bool:
 
 
 def _iterate(stage: Stage, position: Position) -> Iterator[Any]:
-    for element in stage.elements(position.epoch, position.position):
+    for element in stage.iterate_elements(position.epoch, position.position):
         position.position += 1
         yield element
     position.ended = True

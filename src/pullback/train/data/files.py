@@ -166,7 +166,7 @@ class ParquetSource(FileSource):
 
     number: int
 
-    def length(self) -> int:
+    def find_length(self) -> int:
         return self.number
 
     def _stream_blocks(self, epoch: int, start: int, size: int) -> Iterator[Any]:

@@ -39,25 +39,25 @@ def stack_rows(order: Any, at: Callable[[int], Any]) -> RowAccess:
 
 @dataclass(frozen=True)
 class Stage:
-    """The base of all stages.  One with random access defines ``rows``; one that is a stream defines ``_stream``."""
+    """The base of all stages.  One with random access defines ``access_rows``; a stream defines ``_stream``."""
 
-    def rows(self, epoch: int) -> RowAccess | None:
+    def access_rows(self, epoch: int) -> RowAccess | None:
         """Return random access to the elements of an epoch; None for a stream."""
         return None
 
-    def length(self) -> int | float | None:
+    def find_length(self) -> int | float | None:
         """Return how many elements an epoch has; None if that is not known, infinity if it does not end."""
-        rows = self.rows(0)
+        rows = self.access_rows(0)
         return None if rows is None else len(rows.order)
 
-    def elements(self, epoch: int, start: int) -> Iterator[Any]:
+    def iterate_elements(self, epoch: int, start: int) -> Iterator[Any]:
         """Return the elements of an epoch from index ``start``."""
-        rows = self.rows(epoch)
+        rows = self.access_rows(epoch)
         return self._stream(epoch, start) if rows is None else map(rows.at, rows.order[start:])
 
-    def blocks(self, epoch: int, start: int, size: int) -> Iterator[Any]:
+    def iterate_blocks(self, epoch: int, start: int, size: int) -> Iterator[Any]:
         """Return the elements of an epoch in blocks of ``size``; only the last block may be smaller."""
-        rows = self.rows(epoch)
+        rows = self.access_rows(epoch)
         if rows is None:
             return self._stream_blocks(epoch, start, size)
         return (rows.block(rows.order[i : i + size]) for i in range(start, len(rows.order), size))
@@ -72,11 +72,11 @@ class Stage:
         while group := list(islice(elements, size)):
             yield stack_elements(group)
 
-    def seeds(self) -> list[int]:
+    def list_seeds(self) -> list[int]:
         """Return the seeds of all shuffles, from the source on."""
         return []
 
-    def with_seeds(self, seeds: list[int]) -> Stage:
+    def replace_seeds(self, seeds: list[int]) -> Stage:
         """Return the same stage with other seeds."""
         return self
 
@@ -87,14 +87,14 @@ class DerivedStage(Stage):
 
     source: Stage
 
-    def length(self) -> int | float | None:
-        return self.source.length()
+    def find_length(self) -> int | float | None:
+        return self.source.find_length()
 
-    def seeds(self) -> list[int]:
-        return self.source.seeds()
+    def list_seeds(self) -> list[int]:
+        return self.source.list_seeds()
 
-    def with_seeds(self, seeds: list[int]) -> Stage:
-        return replace(self, source=self.source.with_seeds(seeds))
+    def replace_seeds(self, seeds: list[int]) -> Stage:
+        return replace(self, source=self.source.replace_seeds(seeds))
 
 
 # ---- sources
@@ -134,7 +134,7 @@ class ArraySource(Stage):
     def __repr__(self) -> str:
         return f"{self.size} rows"
 
-    def rows(self, epoch: int) -> RowAccess:
+    def access_rows(self, epoch: int) -> RowAccess:
         return RowAccess(range(self.size), self._at, self._block)
 
     def _at(self, i: int) -> Any:
@@ -182,8 +182,8 @@ class Shuffle(DerivedStage):
     def _make_generator(self, epoch: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, epoch if self.reshuffle else 0])
 
-    def rows(self, epoch: int) -> RowAccess | None:
-        rows = self.source.rows(epoch)
+    def access_rows(self, epoch: int) -> RowAccess | None:
+        rows = self.source.access_rows(epoch)
         if rows is None:
             return None
         return replace(rows, order=self._make_generator(epoch).permutation(np.asarray(rows.order, dtype=np.intp)))
@@ -193,7 +193,7 @@ class Shuffle(DerivedStage):
 
     def _shuffle_stream(self, epoch: int) -> Iterator[Any]:
         generator = self._make_generator(epoch)
-        source = self.source.elements(epoch, 0)
+        source = self.source.iterate_elements(epoch, 0)
         held = list(islice(source, self.buffer))
         for element in source:
             i = int(generator.integers(len(held)))
@@ -202,11 +202,11 @@ class Shuffle(DerivedStage):
         for i in generator.permutation(len(held)):
             yield held[i]
 
-    def seeds(self) -> list[int]:
-        return [*self.source.seeds(), self.seed]
+    def list_seeds(self) -> list[int]:
+        return [*self.source.list_seeds(), self.seed]
 
-    def with_seeds(self, seeds: list[int]) -> Stage:
-        return replace(self, source=self.source.with_seeds(seeds[:-1]), seed=seeds[-1])
+    def replace_seeds(self, seeds: list[int]) -> Stage:
+        return replace(self, source=self.source.replace_seeds(seeds[:-1]), seed=seeds[-1])
 
 
 def count_batches(elements: int, size: int, drops_remainder: bool) -> int:
@@ -228,8 +228,8 @@ class Batch(DerivedStage):
     def __repr__(self) -> str:
         return f"{self.source!r} > batch({self.size})"
 
-    def rows(self, epoch: int) -> RowAccess | None:
-        rows = self.source.rows(epoch)
+    def access_rows(self, epoch: int) -> RowAccess | None:
+        rows = self.source.access_rows(epoch)
         if rows is None:
             return None
 
@@ -238,12 +238,12 @@ class Batch(DerivedStage):
 
         return stack_rows(range(count_batches(len(rows.order), self.size, self.drop)), at)
 
-    def length(self) -> int | float | None:
-        n = self.source.length()
+    def find_length(self) -> int | float | None:
+        n = self.source.find_length()
         return count_batches(n, self.size, self.drop) if isinstance(n, int) else n
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        for block in self.source.blocks(epoch, start * self.size, self.size):
+        for block in self.source.iterate_blocks(epoch, start * self.size, self.size):
             if not self.drop or len(flatten(block)[0]) == self.size:
                 yield block
 
@@ -262,8 +262,8 @@ class Map(DerivedStage):
     def __repr__(self) -> str:
         return f"{self.source!r} > map"
 
-    def rows(self, epoch: int) -> RowAccess | None:
-        rows = self.source.rows(epoch)
+    def access_rows(self, epoch: int) -> RowAccess | None:
+        rows = self.source.access_rows(epoch)
         if rows is None:
             return None
 
@@ -273,7 +273,7 @@ class Map(DerivedStage):
         return stack_rows(rows.order, at)
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        return (apply_function(self.function, element) for element in self.source.elements(epoch, start))
+        return (apply_function(self.function, element) for element in self.source.iterate_elements(epoch, start))
 
 
 # ---- take, skip, repeat
@@ -288,20 +288,20 @@ class Take(DerivedStage):
     def __repr__(self) -> str:
         return f"{self.source!r} > take({self.count})"
 
-    def rows(self, epoch: int) -> RowAccess | None:
-        rows = self.source.rows(epoch)
+    def access_rows(self, epoch: int) -> RowAccess | None:
+        rows = self.source.access_rows(epoch)
         return None if rows is None else replace(rows, order=rows.order[: self.count])
 
-    def length(self) -> int | float | None:
-        n = self.source.length()
+    def find_length(self) -> int | float | None:
+        n = self.source.find_length()
         return None if n is None else min(n, self.count)
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        return islice(self.source.elements(epoch, start), max(0, self.count - start))
+        return islice(self.source.iterate_elements(epoch, start), max(0, self.count - start))
 
     def _stream_blocks(self, epoch: int, start: int, size: int) -> Iterator[Any]:
         left = self.count - start
-        blocks = self.source.blocks(epoch, start, size)
+        blocks = self.source.iterate_blocks(epoch, start, size)
         while left > 0 and (block := next(blocks, None)) is not None:
             yield map_leaves(lambda x, n=left: x[:n], block)
             left -= size
@@ -316,19 +316,19 @@ class Skip(DerivedStage):
     def __repr__(self) -> str:
         return f"{self.source!r} > skip({self.count})"
 
-    def rows(self, epoch: int) -> RowAccess | None:
-        rows = self.source.rows(epoch)
+    def access_rows(self, epoch: int) -> RowAccess | None:
+        rows = self.source.access_rows(epoch)
         return None if rows is None else replace(rows, order=rows.order[self.count :])
 
-    def length(self) -> int | float | None:
-        n = self.source.length()
+    def find_length(self) -> int | float | None:
+        n = self.source.find_length()
         return None if n is None else max(0, n - self.count)
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        return self.source.elements(epoch, start + self.count)
+        return self.source.iterate_elements(epoch, start + self.count)
 
     def _stream_blocks(self, epoch: int, start: int, size: int) -> Iterator[Any]:
-        return self.source.blocks(epoch, start + self.count, size)
+        return self.source.iterate_blocks(epoch, start + self.count, size)
 
 
 @dataclass(frozen=True)
@@ -340,8 +340,8 @@ class Repeat(DerivedStage):
     def __repr__(self) -> str:
         return f"{self.source!r} > repeat({'' if self.count is None else self.count})"
 
-    def length(self) -> int | float | None:
-        n = self.source.length()
+    def find_length(self) -> int | float | None:
+        n = self.source.find_length()
         if n == 0 or self.count == 0:
             return 0
         if self.count is None:
@@ -350,7 +350,7 @@ class Repeat(DerivedStage):
 
     def _iterate_epochs(self, epoch: int, start: int, begin: Callable[[int, int], Iterator[Any]]) -> Iterator[Any]:
         """Iterate over the source's epochs: from the one with element ``start``, or all if its length is not known."""
-        n = self.source.length()
+        n = self.source.find_length()
         first, start = divmod(start, n) if isinstance(n, int) and n else (0, start)
         base = epoch * (ENDLESS if self.count is None else self.count)
         for i in count(first) if self.count is None else range(first, self.count):
@@ -363,13 +363,13 @@ class Repeat(DerivedStage):
             start = 0
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        given = self._iterate_epochs(epoch, start, self.source.elements)
-        return given if isinstance(self.source.length(), int) else islice(given, start, None)
+        given = self._iterate_epochs(epoch, start, self.source.iterate_elements)
+        return given if isinstance(self.source.find_length(), int) else islice(given, start, None)
 
     def _stream_blocks(self, epoch: int, start: int, size: int) -> Iterator[Any]:
-        if not isinstance(self.source.length(), int):
+        if not isinstance(self.source.find_length(), int):
             return super()._stream_blocks(epoch, start, size)
-        return regroup(self._iterate_epochs(epoch, start, lambda e, s: self.source.blocks(e, s, size)), size)
+        return regroup(self._iterate_epochs(epoch, start, lambda e, s: self.source.iterate_blocks(e, s, size)), size)
 
 
 # ---- prefetch
@@ -385,10 +385,10 @@ class Prefetch(DerivedStage):
         return f"{self.source!r} > prefetch({self.size})"
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        return _prefetch(lambda: self.source.elements(epoch, start), self.size)
+        return _prefetch(lambda: self.source.iterate_elements(epoch, start), self.size)
 
     def _stream_blocks(self, epoch: int, start: int, size: int) -> Iterator[Any]:
-        return _prefetch(lambda: self.source.blocks(epoch, start, size), self.size)
+        return _prefetch(lambda: self.source.iterate_blocks(epoch, start, size), self.size)
 
 
 def _prefetch(begin: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:

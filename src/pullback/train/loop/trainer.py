@@ -481,7 +481,7 @@ class Trainer:
         batches = as_batches(Dataset.from_arrays(flatten_examples((xs, (), ()))).batch(size), steps)
         # By the number of batches of this call alone, so that the same call gives the same numbers every time.
         runs_eagerly = self._eager or len(xs[0]) < EAGER_BATCHES * size
-        model = self._get_compiled_part()
+        model = self._get_compiled_model()
         program = model if runs_eagerly else self._get_program("predict", self._predict_step)
         cast = self._make_cast((xs, (), ()))
         for batch in batches:
@@ -494,7 +494,7 @@ class Trainer:
         dtype = self.find_dtype()
         xs = as_inputs(self.model, dtype, x)
         self._refresh()
-        program = self._get_compiled_part() if self._eager else self._get_program("predict", self._predict_step)
+        program = self._get_compiled_model() if self._eager else self._get_program("predict", self._predict_step)
         return _to_arrays(program(*self._run_front(cast_examples(dtype, (xs, (), ())))[0]))
 
     # ---- files and copies
@@ -541,7 +541,7 @@ class Trainer:
         """
         model = self.model
         with collect_losses() as extra, collect_updates() as updates:
-            out, masks = self._get_compiled_part().call_with_masks(*xs, training=training)
+            out, masks = self._get_compiled_model().call_with_masks(*xs, training=training)
         if training and (penalty := model.penalties()) is not None:
             extra.append(penalty)
         outputs = [_widen(z, self.find_dtype()) for z in _list_outputs(out)]
@@ -707,7 +707,7 @@ class Trainer:
 
     def _predict_step(self, *xs: Value) -> Any:
         with collect_updates():  # which do not count
-            return self._get_compiled_part()(*xs)
+            return self._get_compiled_model()(*xs)
 
     # ---- layers for text, which run before a compiled step
 
@@ -716,11 +716,11 @@ class Trainer:
         """The layers that run on the host and the rest, each as a model; None for a model without such layers."""
         return self.model.split_host_layers() if self.model.runs_on_host() and not self._eager else None
 
-    def _get_compiled_part(self) -> TrainableModel:
+    def _get_compiled_model(self) -> TrainableModel:
         return self.model if self._split_model is None else self._split_model[1]
 
     def _run_front(self, examples: Examples) -> Examples:
-        """Return a batch with the inputs of the compiled part."""
+        """Return a batch with the inputs of the compiled model."""
         if self._split_model is None:
             return examples
         out = self._split_model[0](*examples[0])
