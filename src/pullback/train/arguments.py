@@ -154,15 +154,20 @@ def describe_arguments(things: Iterable[Any], lines: Mapping[str, str]) -> None:
         head, prompt, example = cleandoc(thing.__doc__).partition(">>>")
         summary, *paragraphs = head.rstrip().split("\n\n")
         at = next((i for i, text in enumerate(paragraphs) if LINE.match(text)), len(paragraphs))
-        own = LINE.split("\n".join(paragraphs[at : at + 1]))[1:]  # the bullet, the names and the text of each line
-        bullet = own[0] if own else "- "
-        described = dict(zip(own[1::3], own[2::3], strict=True))
-        places = {name: i for i, name in enumerate(_list_parameters(thing))}
-        known = {name for names in described for name in names.split(", ")}
-        described |= {name: lines[name] for name in places if name in lines and name not in known}
-        ordered = sorted(described, key=lambda names: places.get(names.partition(",")[0], len(places)))
-        paragraphs[at : at + 1] = ["\n".join(f"{bullet}{names}: {described[names].rstrip()}" for names in ordered)]
+        own, bullet = "".join(paragraphs[at : at + 1]), "- " if isinstance(thing, type) else ""
+        paragraphs[at : at + 1] = [_add_lines(own, bullet, _list_parameters(thing), lines)]
         thing.__doc__ = "\n\n".join(filter(None, [summary, *paragraphs, f"{prompt}{example}"]))
+
+
+def _add_lines(paragraph: str, bullet: str, parameters: Sequence[str], lines: Mapping[str, str]) -> str:
+    """Return a paragraph about arguments with the lines that it lacks, in the order of the parameters."""
+    own = LINE.split(paragraph)[1:]  # the bullet, the names and the text of each line
+    texts = dict(zip(own[1::3], own[2::3], strict=True))
+    described = {name for names in texts for name in names.split(", ")}
+    texts |= {name: lines[name] for name in parameters if name in lines and name not in described}
+    places = {name: i for i, name in enumerate(parameters)}
+    ordered = sorted(texts, key=lambda names: places.get(names.partition(",")[0], len(places)))
+    return "\n".join(f"{bullet}{names}: {texts[names].rstrip()}" for names in ordered)
 
 
 def _list_parameters(thing: Any) -> tuple[str, ...]:
