@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core import tree
+from pullback.core import hooks, tree
 from pullback.core.convert import float_of
-from pullback.core.hooks import observe_calls
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, concrete
 from pullback.core.variable import HeldValues, call_with_values, watch_below, watch_variables
@@ -52,8 +51,9 @@ class Customized:
         update_wrapper(self, f)
         self.rule, self.ways = None, {}  # after update_wrapper, which copies those of ``f`` if it has them
 
-    @observe_calls("function")
     def __call__(self, *args: object, **kwargs: object) -> Any:
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            return observer.run_call("function", Customized.__call__, self, *args, **kwargs)
         return self.outcome(Arguments(args), kwargs)
 
     def outcome(self, arguments: Arguments, kwargs: dict[str, Any]) -> Any:

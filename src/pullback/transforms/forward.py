@@ -159,9 +159,11 @@ def jvp(
     return (y, moved, aux) if has_aux else (y, moved)
 
 
-@hooks.observe_calls("jvp")
 def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[Any, Any, Any]:
     """Return the value of a call, its tangent, and aux."""
+    if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+        observed: tuple[Any, Any, Any] = observer.run_call("jvp", push_once, xs, tangents, call)
+        return observed
     inputs = Inputs("jvp", xs, call)
     directions = inputs.directions(tangents, "tangent")
     number = new_level()

@@ -20,7 +20,7 @@ from pullback.core.variable import Variable, list_leaves_on
 from pullback.errors import ArgumentError, GradientError
 from pullback.transforms.gates import open_gate
 from pullback.transforms.recording import unwatch
-from pullback.transforms.session import check_unconnected, finish_gradient, make_seed
+from pullback.transforms.session import check_unconnected, finish_gradient, make_missing, make_seed
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike
@@ -59,9 +59,10 @@ def gradients(
     stops = {id(node_of(t.read())) for t in _tensors("stop_gradients", stop_gradients)}
     walk = Walk(tape, [_find_nodes(i, x, tape) for i, x in enumerate(sources)], stops)
     found = walk.back([(node_of(y.read()), g) for y, g in zip(targets, seeds, strict=True) if tape.holds(y.read())])
+    dtypes = [float_of(x.dtype) for x in sources]
     return [
-        finish_gradient(d, x.shape, float_of(x.dtype), tape, unconnected_gradients)
-        for d, x in zip(found, sources, strict=True)
+        make_missing(x.shape, dtype, tape, unconnected_gradients) if d is None else finish_gradient(d, dtype)
+        for d, x, dtype in zip(found, sources, dtypes, strict=True)
     ]
 
 

@@ -59,8 +59,9 @@ class Record:
         seeds = zip(self.results, cotangents, strict=True)
         with self.lock:
             return pull_again(
-                self.nodes, self.level, seeds, self.leaves, self.leaves, keep=False, transposed=self.is_transpose
-            )
+                self.nodes, self.level, seeds, self.leaves, lambda: [leaf.g for leaf in self.leaves],
+                keep=False, transposed=self.is_transpose,
+            )  # fmt: skip
 
     def only(self, k: int) -> Callable[[Any], list[Any]]:
         """Return the backward pass from the result ``k`` alone."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
@@ -31,12 +30,13 @@ from pullback.transforms.session import (
     check_unconnected,
     finish_cotangent,
     finish_gradient,
+    make_missing,
     make_seed,
     pull_again,
 )
 
 if TYPE_CHECKING:
-    from pullback.typing import Array, TensorLike, Value
+    from pullback.typing import Array, Shape, TensorLike, Value
 
 
 class UnconnectedGradients(StrEnum):
@@ -273,7 +273,14 @@ class GradientTape:
         ]
         found = self._pull(known, seeds, flat, sparse)[::-1]
         known, seeds = {}, []  # else their nodes would keep the tape from being used again
-        out = [finish_gradient(found.pop(), s.shape, float_of(s.dtype), tape, unconnected_gradients) for s in flat]
+        out: list[Any] = []
+        for s in flat:
+            dtype = float_of(s.dtype)
+            if found[-1] is not None:
+                out.append(finish_gradient(found.pop(), dtype))  # not held here, so that it need not be copied
+            else:
+                out.append(make_missing(s.shape, dtype, tape, unconnected_gradients))
+                found.pop()
         if not self._persistent:
             self._spend()
         if isinstance(sources, Tensor):
@@ -312,9 +319,8 @@ class GradientTape:
         for i, s in enumerate(flat):
             found = [None if part[i] is None else np.reshape(part[i], target.shape + s.shape) for part in parts]
             d = join_parts("GradientTape.jacobian", found[0], found[-1], target, s)
-            shape = target.shape + s.shape
-            d = np.zeros(shape) if d is None and not target.size else d
-            out.append(finish_gradient(d, shape, block_dtype(target, float_of(s.dtype)), tape, unconnected_gradients))
+            dtype = block_dtype(target, float_of(s.dtype))
+            out.append(_finish_jacobian(d, target, target.shape + s.shape, dtype, tape, unconnected_gradients))
         if not self._persistent:
             self._spend()
         return tree.replace_leaves(sources, out)
@@ -353,8 +359,7 @@ class GradientTape:
         known, shape = self._list_nodes(), target.shape + source.shape[1:]
         back = self._make_pull(target, known, [source])
         (found,) = pull_examples(name, back, target, find_widest(tape.nodes), new_level())
-        d = np.zeros(shape) if found is None and not target.size else found
-        out = finish_gradient(d, shape, float_of(source.dtype), tape, unconnected_gradients)
+        out = _finish_jacobian(found, target, shape, float_of(source.dtype), tape, unconnected_gradients)
         if not self._persistent:
             self._spend()
         return out
@@ -462,7 +467,6 @@ class GradientTape:
             raise ArgumentError(f"GradientTape.gradient: a target must be a tensor, got {type(target).__name__}.")
         return make_seed(dy, target, "GradientTape.gradient", "output_gradients", "its target")
 
-    @hooks.observe_calls("tape")
     def _pull(
         self,
         known: dict[int, Tensor],
@@ -471,16 +475,30 @@ class GradientTape:
         sparse: bool = False,
     ) -> list[Any]:
         """Return the cotangent of each source, None for one not reached.  The tape stays as it is."""
+        if hooks.blocks and (observer := hooks.find("run_call")) is not None:
+            observed: list[Any] = observer.run_call("tape", GradientTape._pull, self, known, seeds, sources, sparse)
+            return observed
         assert self._tape is not None
         nodes = list(self._tape.list_steps())
         wanted = [self._list_leaves(s) or [n for n in [self._find_node(s, known)] if n is not None] for s in sources]
+
+        def collect() -> list[list[Any]]:
+            return [[g for g in (finish_cotangent(n.g) for n in group) if g is not None] for group in wanted]
+
         with unwatch(nodes) if any(type(r) is Large for r in nodes) else UNCHANGED:
             if sparse:
                 _collect_rows(wanted)
-            each = [n for group in wanted for n in group]
-            found = iter(pull_again(nodes, self._tape.level, seeds, known.values(), each))
-        terms = [[finish_cotangent(g) for g in islice(found, len(group))] for group in wanted]
-        return [add_terms([g for g in some if g is not None]) for some in terms]
+            found = pull_again(nodes, self._tape.level, seeds, known.values(), collect)
+        return [add_terms(terms) for terms in found]
+
+
+def _finish_jacobian(
+    d: Array | None, target: Value, shape: Shape, dtype: np.dtype[Any], tape: Recording, unconnected: str
+) -> Any:
+    """Return a jacobian as a tensor; that of a target without elements has none either."""
+    if d is None and target.size:
+        return make_missing(shape, dtype, tape, unconnected)
+    return finish_gradient(np.zeros(shape) if d is None else d, dtype)
 
 
 def _collect_rows(sources: Sequence[Sequence[Tensor]]) -> None:

@@ -103,7 +103,7 @@ def make_seed(given: Operand | None, y: Value, face: str, name: str, result: str
                 f"{face}: {result} has complex numbers ({dtype}), of which none is larger than another. "
                 f"Return a real number, such as pb.abs(y) or pb.real(y), or give the direction {name}."
             )
-        return np.ones(y.shape, dtype)[()]
+        return np.ones(y.shape, dtype) if y.shape else dtype.type(1)
     seed = unwrap_constant(given, name)
     if seed.shape != y.shape:
         raise GradientError(
@@ -142,12 +142,12 @@ def pull_again(
     level: int,
     seeds: Iterable[tuple[Any, Any]],
     leaves: Iterable[Tensor],
-    wanted: Iterable[Tensor],
+    collect: Callable[[], T],
     *,
     keep: bool = True,
     transposed: bool = False,
-) -> list[Any]:
-    """Seed nodes of a tape with cotangents, walk back, and return those of the ``wanted`` nodes or leaves.
+) -> T:
+    """Seed nodes of a tape with cotangents, walk back, and return ``collect()``.
 
     The nodes stay, without their cotangents.  ``keep`` and ``transposed`` are those of ``walk_again``.
     """
@@ -157,7 +157,7 @@ def pull_again(
                 if node is not None and g is not None:
                     add_cotangent(node, g)
             walk_again(nodes, keep, transposed)
-            return [r.g for r in wanted]
+            return collect()
         finally:
             for r in (*nodes, *leaves):
                 r.g = None
@@ -189,21 +189,23 @@ def check_unconnected(face: str, name: str, given: object) -> None:
         raise ArgumentError(f"{face}: {name} must be 'raise', 'zero' or 'none', got {given!r}.")
 
 
-def finish_gradient(d: Any, shape: Shape, dtype: np.dtype[Any], tape: Tape, unconnected: str = "raise") -> Any:
-    """Return a cotangent as the gradient that a user gets, a tensor or ``RowSparse`` of its own.
+def make_missing(shape: Shape, dtype: np.dtype[Any], tape: Tape, unconnected: str) -> Any:
+    """Return the gradient of an input that is not reached, as ``unconnected`` says."""
+    if unconnected == "raise":
+        raise UnconnectedError(UNREACHED + cut_text(tape))
+    return None if unconnected == "none" else constant(np.zeros(shape, dtype))
 
-    None, for an input that is not reached, becomes what ``unconnected`` says.
-    """
-    if d is None:
-        if unconnected == "raise":
-            raise UnconnectedError(UNREACHED + cut_text(tape))
-        return None if unconnected == "none" else constant(np.zeros(shape, dtype))
-    if isinstance(d, RowSparse):  # its values are copied, as they may be a view
+
+def finish_gradient(d: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a cotangent as the gradient that a user gets: a tensor or ``RowSparse`` that shares no memory."""
+    if type(d) is ndarray:
+        is_own = is_sole(d) and d.base is None and d.dtype == dtype and d.flags.writeable
+        return constant(d if is_own else np.array(d, dtype))
+    if isinstance(d, RowSparse):
         return make_rows(d.indices, d.values if isinstance(d.values, Tensor) else constant(np.array(d.values)), d.shape)
     d = unwrap_constant(d)
     if isinstance(d, RAW):
-        is_own = type(d) is ndarray and d.base is None and d.dtype == dtype and d.flags.writeable and is_sole(d)
-        return constant(d if is_own else np.array(d, dtype)[()])
+        return constant(np.array(d, dtype)[()])
     return d if d.dtype == dtype else d.astype(dtype)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Any
 
 from pullback.core.calculus import add_terms
 from pullback.core.convert import float_of, join_array
+from pullback.core.memory import node_of
 from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, Watcher, index_by_name, watch_variables
@@ -21,7 +21,7 @@ from pullback.transforms.grad import (
     detach_aux,
     split_aux,
 )
-from pullback.transforms.session import cut_text, finish_gradient, pull, run_session
+from pullback.transforms.session import cut_text, finish_cotangent, finish_gradient, pull, run_session
 from pullback.transforms.signatures import check_function
 
 UNREACHED = (
@@ -121,13 +121,12 @@ def _pull_variables(
     results, y = [y], None
     if sparse:
         watcher.collect_rows(sparse if callable(sparse) else lambda v: True)
-    leaves = [leaf for _, reads in watcher.leaves.values() for _, leaf in reads]
-    found = iter(pull(tape, results, [float_of(value.dtype).type(1)], leaves))
+    pull(tape, results, [float_of(value.dtype).type(1)])
     out: dict[Any, Any] = {}
     for v, reads in watcher.leaves.values():
-        terms = [g for g in islice(found, len(reads)) if g is not None]
+        terms = [g for _, leaf in reads if (g := finish_cotangent(node_of(leaf).g)) is not None]
         if terms:
-            out[v] = finish_gradient(add_terms(terms), v.shape, float_of(v.dtype), tape)
+            out[v] = finish_gradient(add_terms(terms), float_of(v.dtype))
     if not out:
         raise UnconnectedError(UNREACHED + cut_text(tape))
     return value, out, aux
