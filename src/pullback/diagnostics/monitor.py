@@ -18,7 +18,7 @@ from pullback.core.bundle import PICK
 from pullback.core.convert import unwrap_constant
 from pullback.core.interpreter import new_level
 from pullback.core.op import Op
-from pullback.core.source import NOT_THE_USER
+from pullback.core.source import NOT_THE_USER, format_place
 from pullback.core.tape import add_cotangent
 from pullback.core.tensor import RAW, Tensor, Wrapped, all_values, iterate_levels, stop_following
 from pullback.diagnostics.backward_steps import list_cotangents
@@ -74,6 +74,11 @@ class Note:
     def order(self) -> int:
         """The order of the derivative of the program's op that it is part of; 0 for the op itself."""
         return 0 if self.owner is None or not self.inherited else (not self.turned) + self.owner.order
+
+    @property
+    def where(self) -> str:
+        """The line of the program in words."""
+        return format_place(self.file, self.line) if self.file else "an unknown place"
 
     @property
     def array(self) -> Any:

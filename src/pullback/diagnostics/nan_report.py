@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core.op import Op
-from pullback.core.source import format_place
 from pullback.diagnostics.backward_steps import is_finite
 from pullback.diagnostics.causes import Origin, advise_backward, advise_forward
 from pullback.diagnostics.monitor import GIVEN, PASSED, SEED, Note
@@ -46,7 +45,7 @@ class Event:
             self.op, given = note.tangent_of[0].name, note.tangent_of[1]
         self.note, self.chain = note, _make_links(list_path(visit))
         self.phase = BACKWARD if note.backward else FORWARD
-        self.file, self.line, self.where = note.file, note.line, _format_place(note)
+        self.file, self.line, self.where = note.file, note.line, note.where
         split = max(note.examples, 0)
         example = (*note.example, *index[:split])
         self.example: Any = example[0] if len(example) == 1 else example or None
@@ -78,14 +77,8 @@ class Event:
             order = {1: "", 2: "second ", 3: "third "}.get(max(note.order, 1), "higher ")
             at = _format_call(self.op, self.inputs)
             return f"the {order}derivative of {self.op} at {self.where}, at {at}: {made} ({place})"
-        within = (
-            f", in the gradient of {note.owner.name} ({_format_place(note.owner)})" if note.owner is not None else ""
-        )
+        within = f", in the gradient of {note.owner.name} ({note.owner.where})" if note.owner is not None else ""
         return f"{self.op} at {self.where}{within}: {made} ({place})"
-
-
-def _format_place(note: Note) -> str:
-    return format_place(note.file, note.line) if note.file else "an unknown place"
 
 
 def _locate_argument(a: object, of: Note, note: Note, index: Index) -> Any:
@@ -103,7 +96,7 @@ def _locate_argument(a: object, of: Note, note: Note, index: Index) -> Any:
 def _make_links(notes: Sequence[Note]) -> list[Link]:
     links: list[Link] = []
     for note in notes:
-        link = Link(note.about.name, BACKWARD if note.backward else FORWARD, _format_place(note))
+        link = Link(note.about.name, BACKWARD if note.backward else FORWARD, note.where)
         if note.name != PASSED and (not links or links[-1] != link):
             links.append(link)
     return links

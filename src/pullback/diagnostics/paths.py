@@ -236,8 +236,7 @@ def _explain_zero(owner: Note, operand: Note) -> str:
 
 
 def _make_end(note: Note, why: str) -> PathEnd:
-    where = format_place(note.file, note.line) if note.file else "an unknown place"
-    return PathEnd("cast" if note.name == "cast_to_whole" else note.name, why, where, note.file, note.line)
+    return PathEnd("cast" if note.name == "cast_to_whole" else note.name, why, note.where, note.file, note.line)
 
 
 def _list_unreturned(ran: MonitoredRun) -> Iterator[tuple[str, str, str, str, int]]:
@@ -249,9 +248,7 @@ def _list_unreturned(ran: MonitoredRun) -> Iterator[tuple[str, str, str, str, in
 
 def _describe_unused(live: dict[int, Note]) -> str:
     last = live[max(live)]
-    return (
-        f"it is last used by {last.name} at {format_place(last.file, last.line)}, on which the result does not depend"
-    )
+    return f"it is last used by {last.name} at {last.where}, on which the result does not depend"
 
 
 def _describe_captured(f: Callable[..., Any], leaf: Any) -> str:

@@ -56,20 +56,19 @@ class StrongZero(PassObserver):
 
 def _recompute_tangent(op: Op, args: tuple[Any, ...], params: dict[str, Any], made: Dual) -> Any:
     """Return the tangent recomputed input by input, without products of zero tangents and non-finite derivatives."""
-    mine = [isinstance(a, Dual) and a.number == made.number for a in args]
-    primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
+    primals, tangents = made.split_operands(args)
     terms = []
-    for i, (a, on) in enumerate(zip(args, mine, strict=True)):
-        if not on or a.tangent is None:
+    for i, tangent in enumerate(tangents):
+        if tangent is None:
             continue
 
         def push(t: Array, change: Callable[..., Any], i: int = i) -> Any:
             at = [p if j == i else change(p) for j, p in enumerate(primals)]
             return op.jvp(made.primal, at, [t if j == i else None for j in range(len(at))], params)
 
-        t = push(a.tangent, lambda p: p)
+        t = push(tangent, lambda p: p)
         if t is not None:
-            terms.append(t if is_finite(t) else _strengthen_tangent(op, t, a.tangent, made.shape, push))
+            terms.append(t if is_finite(t) else _strengthen_tangent(op, t, tangent, made.shape, push))
     return np.broadcast_to(add_terms(terms), made.shape) if terms else None
 
 

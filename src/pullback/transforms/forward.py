@@ -83,9 +83,7 @@ class Dual(Wrapped):
 
     def _push(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, Any]:
         """Return the result of an op and its tangent, None for zero; of an op with several results a tuple of each."""
-        mine = [isinstance(a, Dual) and a.number == self.number for a in args]
-        primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
-        tangents = [a.tangent if on else None for a, on in zip(args, mine, strict=True)]
+        primals, tangents = self.split_operands(args)
         if op.custom and op.is_structured:
             z, t = op.push(primals, tangents)
             return tuple(z), tuple(t)
@@ -94,6 +92,12 @@ class Dual(Wrapped):
             return pushed
         z = op.call(primals, params)
         return z, op.jvp(z, primals, tangents, params) if any(t is not None for t in tangents) else None
+
+    def split_operands(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Return the operands of an op one level down, and their tangents, None for zero."""
+        mine = [isinstance(a, Dual) and a.number == self.number for a in args]
+        primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
+        return primals, [a.tangent if on else None for a, on in zip(args, mine, strict=True)]
 
     def _make_several(self, zs: tuple[Any, ...], ts: tuple[Any, ...] | None, args: tuple[Any, ...]) -> tuple[Dual, ...]:
         """Return the dual numbers of an op with several results."""
