@@ -1,40 +1,50 @@
 """Find out why ``float(x)``, ``x.dtype`` or ``__array__`` of a traced tensor is called: by formatting, NumPy or SciPy.
 
 The caller's frame shows the instruction that it is at and the function that it belongs to.  It is inspected only where
-an error would be raised otherwise, so ordinary computations do not pay for it.
+an error would be raised otherwise, so ordinary computations do not pay for it.  Instructions are checked on examples at
+first use; ``docs/design-notes.md`` says what is assumed, and what happens where an assumption fails.
 """
 
 from __future__ import annotations
 
+import opcode
 import sys
+import warnings
 from contextvars import ContextVar
 from dis import opmap
+from functools import lru_cache
 from inspect import unwrap
-from opcode import _nb_ops  # type: ignore[attr-defined]
 from os.path import basename, dirname, sep
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 import numpy as np
-from numpy._core import _methods as methods
-from numpy.lib import _nanfunctions_impl as nans
 
 from pullback.core.source import NOT_THE_USER, NUMPY_FILES, OURS
 from pullback.errors import ArgumentError, BatchedValueError, PullbackError, SymbolValueError, TracedValueError
 from pullback.names.scipy import FUNCTIONS
 from pullback.tracebacks import hide_frames
 
-_REMAINDERS = {n for n, (_, sign) in enumerate(_nb_ops) if sign in ("%", "%=")}
-_IN_PLACE = {n for n, (_, sign) in enumerate(_nb_ops) if sign.endswith("=")}
-_PICKS = {n for n, (_, sign) in enumerate(_nb_ops) if sign == "[]"}  # since Python 3.14
+Instruction = tuple[int, int]  # an operation and its argument
+UNKNOWN: Instruction = (-1, -1)
+_BINARY, _COMPARE = opmap.get("BINARY_OP", -2), opmap.get("COMPARE_OP", -2)
+_SIGNS = [sign for _, sign in getattr(opcode, "_nb_ops", ())]  # by the argument of BINARY_OP
+_REMAINDERS = {n for n, sign in enumerate(_SIGNS) if sign in ("%", "%=")}
+_IN_PLACE = {n for n, sign in enumerate(_SIGNS) if sign.endswith("=")}
+_PICKS = {n for n, sign in enumerate(_SIGNS) if sign == "[]"}  # since Python 3.14
 _READS = {opmap[name] for name in ("BINARY_SUBSCR",) if name in opmap}  # before that
 _WRITES = {opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in opmap}
 # The code of NumPy's mean, which returns `ret.dtype.type(ret / n)`, a plain number, unless the sum has no dtype:
-# tensors hide theirs from it.  Compared by identity, because hashing code is slow.
+# tensors hide theirs from it.  Compared by identity, because hashing code is slow.  Where NumPy has other functions,
+# the mean of an object array of traced numbers is refused.
 MEANS = frozenset(
-    id(unwrap(getattr(module, name)).__code__)
-    for module, names in ((methods, ("_mean", "_var", "_std")), (nans, ("_divide_by_count", "nanstd")))
+    id(found.__code__)
+    for module, names in (
+        ("numpy._core._methods", ("_mean", "_var", "_std")),
+        ("numpy.lib._nanfunctions_impl", ("_divide_by_count", "nanstd")),
+    )
     for name in names
+    if (found := unwrap(getattr(sys.modules.get(module), name, None))) is not None
 )
 # Functions of numpy.polynomial that evaluate a series: they arrange coefficients in columns only where x is an ndarray.
 SERIES = frozenset({"polyval", "chebval", "legval", "hermval", "hermeval", "lagval"})
@@ -90,10 +100,30 @@ HOW_TO_PICK = "To pick by it write pb.tensor(a)[i] or pb.take(a, i), and x[i + n
 REFUSALS = (TracedValueError, BatchedValueError, SymbolValueError)
 
 
-def _read_instruction(frame: FrameType) -> tuple[int, int]:
-    """Return the operation that a frame is performing, and its argument."""
+def _read_code(frame: FrameType) -> Instruction:
     code, at = frame.f_code.co_code, frame.f_lasti
-    return code[at], code[at + 1]
+    return (code[at], code[at + 1]) if 0 <= at < len(code) - 1 else UNKNOWN
+
+
+def _read_instruction(frame: FrameType | None) -> Instruction:
+    """Return the operation that a frame is performing, and its argument; UNKNOWN where these cannot be read."""
+    return _read_code(frame) if frame is not None and are_instructions_known() else UNKNOWN
+
+
+def _is_remainder(instruction: Instruction) -> bool:
+    return instruction[0] == _BINARY and instruction[1] in _REMAINDERS
+
+
+def _is_pick(instruction: Instruction) -> bool:
+    return instruction[0] in _READS | _WRITES or (instruction[0] == _BINARY and instruction[1] in _PICKS)
+
+
+def _is_sign(instruction: Instruction) -> bool:
+    return instruction[0] in (_BINARY, _COMPARE)
+
+
+def _is_change(instruction: Instruction) -> bool:
+    return instruction[0] == _BINARY and instruction[1] in _IN_PLACE
 
 
 def is_formatting(depth: int = 2) -> bool:
@@ -101,33 +131,86 @@ def is_formatting(depth: int = 2) -> bool:
 
     Only text as the left operand converts the right one to a number; all others leave the operator to the tensor.
     """
-    operation, argument = _read_instruction(sys._getframe(depth))
-    return operation == opmap["BINARY_OP"] and argument in _REMAINDERS
+    return _is_remainder(_read_instruction(sys._getframe(depth)))
 
 
 def is_picking() -> bool:
     """Return whether the caller of the caller is at ``array[x]`` or ``array[x] = value``."""
-    operation, argument = _read_instruction(sys._getframe(2))
-    return operation in _READS | _WRITES or (operation == opmap["BINARY_OP"] and argument in _PICKS)
+    return _is_pick(_read_instruction(sys._getframe(2)))
 
 
 def is_operator() -> bool:
     """Return whether the code outside the library is at an operator: Python then tries the other operand."""
-    return _user_instruction()[0] in (opmap["BINARY_OP"], opmap["COMPARE_OP"])
+    return _is_sign(_read_instruction(_find_user_frame()))
 
 
 def is_in_place() -> bool:
     """Return whether the code outside the library is at an operator such as ``x *= y``."""
-    operation, argument = _user_instruction()
-    return operation == opmap["BINARY_OP"] and argument in _IN_PLACE
+    return _is_change(_read_instruction(_find_user_frame()))
 
 
-def _user_instruction() -> tuple[int, int]:
-    """Return the operation that the code outside the library is performing, and its argument."""
+def _find_user_frame() -> FrameType | None:
+    """Return the frame of the code outside the library."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(NOT_THE_USER):
         frame = frame.f_back
-    return (-1, -1) if frame is None else _read_instruction(frame)
+    return frame
+
+
+# ---- the check of instructions
+
+
+class Probe:
+    """An object that notes the instruction at which it is used."""
+
+    seen = UNKNOWN
+
+    def __mul__(self, other: object) -> Probe:
+        self.seen = _read_code(sys._getframe(1))
+        return self
+
+    __imul__ = __lt__ = __mul__
+
+    def __index__(self) -> int:
+        self.seen = _read_code(sys._getframe(1))
+        return 0
+
+
+def find_misread_instruction() -> str | None:
+    """Return what the instruction of an example is not recognized as; None if all are.
+
+    >>> find_misread_instruction()
+    """
+    product, change, order, remainder, pick, write, call = (Probe() for _ in range(7))
+    items, changed = [0], change
+    _ = product * 1, order < 1, "%d" % remainder, items[pick], call.__mul__(1)  # noqa: UP031
+    changed *= 1
+    items[write] = 0
+    kinds = (_is_sign, _is_change, _is_remainder, _is_pick)
+    expected = (
+        ("x * y", product, {_is_sign}),
+        ("x *= y", change, {_is_sign, _is_change}),
+        ("x < y", order, {_is_sign}),
+        ("text % x", remainder, {_is_sign, _is_remainder}),
+        ("array[x]", pick, {_is_pick} | ({_is_sign} if _PICKS else set())),
+        ("array[x] = y", write, {_is_pick}),
+        ("f(x)", call, set()),
+    )
+    return next((text for text, x, meant in expected if {kind for kind in kinds if kind(x.seen)} != meant), None)
+
+
+@lru_cache(1)
+def are_instructions_known() -> bool:
+    """Return whether the instructions of callers can be read here; warn once if not."""
+    misread = find_misread_instruction()
+    if misread is not None:
+        warnings.warn(
+            f"Python {sys.version.split()[0]} has other instructions than expected for {misread}: text % x of traced "
+            "tensors and matrix * tensor are refused, and operators with arrays of other libraries return tensors.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return misread is None
 
 
 def is_called_by(package: str) -> bool:
@@ -175,11 +258,21 @@ def arrange_coefficients(frame: FrameType, args: tuple[Any, ...]) -> tuple[Any, 
     code = frame.f_code
     if code.co_name not in SERIES or f"{sep}numpy{sep}polynomial{sep}" not in code.co_filename:
         return args
-    x, tensor = frame.f_locals["x"], frame.f_locals["tensor"]
+    x, tensor = read_argument(frame, "x"), read_argument(frame, "tensor")
     ndim = getattr(x, "ndim", 0)
     if not tensor or not ndim or isinstance(x, np.ndarray):
         return args
     return tuple(a.reshape(a.shape + (1,) * ndim) if type(a) is np.ndarray else a for a in args)
+
+
+def read_argument(frame: FrameType, name: str) -> Any:
+    """Return an argument of a function of ``numpy.polynomial`` by its name in NumPy's documentation."""
+    if name not in frame.f_locals:
+        raise ArgumentError(
+            f"np.polynomial's {frame.f_code.co_name} of NumPy {np.__version__} has no argument {name}, which decides "
+            "how coefficients are arranged. Of power series, np.polyval takes tensors."
+        )
+    return frame.f_locals[name]
 
 
 # ---- messages for values that are refused

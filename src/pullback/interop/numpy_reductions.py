@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.callers import find_numpy_caller
+from pullback.core.callers import find_numpy_caller, read_argument
 from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import BY_KERNEL, all_values, call_unfollowed, may_hold, read_sizes, strip
 from pullback.errors import ArgumentError, ShapeError
@@ -515,7 +515,7 @@ def _differentiate_numerically(f: Value, h: Value, axis: int, edge_order: int) -
 
 def _prod(a: Any, /, axis: Axis = None, keepdims: bool = False) -> Any:
     caller = find_numpy_caller()
-    if caller is not None and caller.f_code.co_name == "polyvalfromroots" and np.ndim(caller.f_locals["x"]):
+    if caller is not None and caller.f_code.co_name == "polyvalfromroots" and np.ndim(read_argument(caller, "x")):
         raise ArgumentError(
             "np.polynomial.polynomial.polyvalfromroots: NumPy arranges the roots only where x is an ndarray. "
             "Write the product: np.prod(x - r.reshape(r.shape + (1,) * x.ndim), axis=0)."
