@@ -45,6 +45,7 @@ MAX_LONG_SEGMENTS = 12  # the same for long segments, if there are more; the oth
 LONGEST_SUM = 2**15  # elements that are added up one after the other; longer rows are summed in runs, for precision
 LONG_SEGMENT = 16  # elements of a long segment
 MIN_KEPT_COST = 6  # cost of a value that is kept for later passes over the row, rather than computed again
+SLOW_COST = 3  # cost of one op, such as a division or a square root, whose value is kept in any case
 PART_ELEMENTS = 16384  # elements of one part; the reductions of parts are combined in order
 MAX_PARTS = 64  # the most parts of fewer elements than that
 MAX_TRANSPOSED_VECTORS = 2  # vectors of a row up to which a block of rows is transposed
@@ -336,7 +337,7 @@ class LoopPlan:
                         later
                         and m not in found
                         and m.number not in self.fused.stored
-                        and self._sum_costs(m) >= MIN_KEPT_COST
+                        and (self._sum_costs(m) >= MIN_KEPT_COST or self._has_slow_op(m))
                     ):
                         found.append(m)
         return found
@@ -349,6 +350,15 @@ class LoopPlan:
                 if self.kernel.levels.get(u.node.number) == FULL:
                     total += self._sum_costs(u.node)
         return total
+
+    def _has_slow_op(self, n: Node) -> bool:
+        """Return whether a value takes a division or the like for each element, not one for the whole row."""
+        _, columns = self.axes
+        inner = columns[-1].members[-1] if columns else 0
+        uses = [u for use in self.uses_of(n) for u in self.leaves(use)]
+        if estimate_cost(n) >= SLOW_COST and any(u.strides[inner] for u in uses):
+            return True
+        return any(self._has_slow_op(u.node) for u in uses if self.kernel.levels.get(u.node.number) == FULL)
 
     def count_row_bytes(self, n: Node) -> int:
         """Return the bytes that a row of a kept value takes in scratch memory: whole vectors and cache lines."""
