@@ -16,7 +16,7 @@ from functools import lru_cache
 from inspect import unwrap
 from os.path import basename, dirname, sep
 from types import CodeType, FrameType, TracebackType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -34,6 +34,12 @@ _IN_PLACE = {n for n, sign in enumerate(_SIGNS) if sign.endswith("=")}
 _PICKS = {n for n, sign in enumerate(_SIGNS) if sign == "[]"}  # since Python 3.14
 _READS = {opmap[name] for name in ("BINARY_SUBSCR",) if name in opmap}  # before that
 _WRITES = {opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in opmap}
+
+
+def _absent() -> None:
+    """Stand for a function that NumPy does not have."""
+
+
 # The code of NumPy's mean, which returns `ret.dtype.type(ret / n)`, a plain number, unless the sum has no dtype:
 # tensors hide theirs from it.  Compared by identity, because hashing code is slow.  Where NumPy has other functions,
 # the mean of an object array of traced numbers is refused.
@@ -44,7 +50,7 @@ MEANS = frozenset(
         ("numpy.lib._nanfunctions_impl", ("_divide_by_count", "nanstd")),
     )
     for name in names
-    if (found := unwrap(getattr(sys.modules.get(module), name, None))) is not None
+    if (found := unwrap(getattr(sys.modules.get(module), name, _absent))) is not _absent
 )
 # Functions of numpy.polynomial that evaluate a series: they arrange coefficients in columns only where x is an ndarray.
 SERIES = frozenset({"polyval", "chebval", "legval", "hermval", "hermeval", "lagval"})
@@ -182,12 +188,12 @@ def find_misread_instruction() -> str | None:
     >>> find_misread_instruction()
     """
     product, change, order, remainder, pick, write, call = (Probe() for _ in range(7))
-    items, changed = [0], change
-    _ = product * 1, order < 1, "%d" % remainder, items[pick], call.__mul__(1)  # noqa: UP031
+    items, changed, number = [0], change, cast("int", remainder)
+    _ = product * 1, order < 1, "%d" % number, items[pick], call.__mul__(1)  # noqa: UP031
     changed *= 1
     items[write] = 0
     kinds = (_is_sign, _is_change, _is_remainder, _is_pick)
-    expected = (
+    expected: tuple[tuple[str, Probe, set[Any]], ...] = (
         ("x * y", product, {_is_sign}),
         ("x *= y", change, {_is_sign, _is_change}),
         ("x < y", order, {_is_sign}),
