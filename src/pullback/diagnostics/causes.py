@@ -137,23 +137,40 @@ ADVICE: dict[frozenset[str], Callable[[Origin], str]] = {
 }
 
 
-def advise_backward(t: Origin, operands: Sequence[Any]) -> str:
-    """Return a suggestion against a derivative that is not finite although the value is."""
-    x, y = _get_number(t, 0), _get_number(t, 1)
-    if np.isnan(t.output) and any(v == 0 for v in operands):
-        return STRONG
+def _advise_root_slope(t: Origin) -> str:
     if t.op == "sqrt" and {*t.before} & SUMS:
         return (
             "The slope of sqrt at 0 is infinite. For the length of a vector use pb.norm, whose gradient at 0 is 0; "
             "else add a small number under the root."
         )
-    if t.op in ("sqrt", "rsqrt", "cbrt", "pow", "hypot", "p_norm", "norm"):
-        return f"The slope of {t.op} at {x:g} is infinite: add a small number to its input, or clip it away from 0."
-    if t.op in LOGARITHMS or t.op in ("div", "reciprocal", "xlogy"):
-        at = f"{x:g}" if t.op in LOGARITHMS else f"{x:g} / {y:g}"
-        return f"The slope of {t.op} at {at} is too large: keep its input away from 0, or use a stable form."
-    if t.op in ("acos", "asin", "atanh", "acosh"):
-        return f"The slope of {t.op} at {x:g} is infinite: clip its input inside the domain."
+    at = f"{_get_number(t, 0):g}"
+    return f"The slope of {t.op} at {at} is infinite: add a small number to its input, or clip it away from 0."
+
+
+def _advise_quotient_slope(t: Origin) -> str:
+    at = " / ".join([f"{_get_number(t, i):g}" for i in range(len(t.inputs[:2]))])
+    return f"The slope of {t.op} at {at} is too large: keep its input away from 0, or use a stable form."
+
+
+def _advise_slope_at_end(t: Origin) -> str:
+    return f"The slope of {t.op} at {_get_number(t, 0):g} is infinite: clip its input inside the domain."
+
+
+# Suggestions against infinite derivatives of some ops.
+SLOPES: dict[frozenset[str], Callable[[Origin], str]] = {
+    frozenset({"sqrt", "rsqrt", "cbrt", "pow", "hypot", "p_norm", "norm"}): _advise_root_slope,
+    LOGARITHMS | {"div", "reciprocal", "xlogy"}: _advise_quotient_slope,
+    frozenset({"acos", "asin", "atanh", "acosh"}): _advise_slope_at_end,
+}
+
+
+def advise_backward(t: Origin, operands: Sequence[Any]) -> str:
+    """Return a suggestion against a derivative that is not finite although the value is."""
+    if np.isnan(t.output) and any(v == 0 for v in operands):
+        return STRONG
+    advise = next((advise for ops, advise in SLOPES.items() if t.op in ops), None)
+    if advise is not None:
+        return advise(t)
     return (
         f"The derivative of {t.op} is not finite there: keep its input away from that point, or give it a gradient of "
         "its own with pb.custom_gradient."

@@ -22,15 +22,12 @@ if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
     from pullback.typing import ArrayOrNumber, Value
 
-COMPARISONS = frozenset({
-    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
-    "logical_not", "is_nan", "is_inf", "is_finite", "all", "any",
-})  # fmt: skip
 ROUNDING = frozenset({"round", "floor", "ceil", "sign", "step", "floor_div"})
 SATURATING = frozenset({
     "relu", "relu6", "clip_by_value", "elu", "selu", "sigmoid", "tanh", "softmax", "leaky_relu", "prelu", "erf",
     "softplus",
 })  # fmt: skip
+PRODUCTS = frozenset({"mul", "matmul", "contract"})
 CHOOSING = frozenset({"maximum", "minimum", "max", "min", "where", "getitem", "gather", "largest_in_window"})
 EXPLANATIONS = {
     "stop_gradient": "stop_gradient ends the path",
@@ -214,7 +211,7 @@ def _explain_cut(note: Note, i: int) -> str:
         return ""
     if note.name == "cast_to_whole":
         return "integer cast"
-    return "comparison" if note.name in COMPARISONS else "rounding" if note.name in ROUNDING else "no derivative"
+    return "comparison" if note.array.dtype == bool else "rounding" if note.name in ROUNDING else "no derivative"
 
 
 def _ends_path(owner: Note, operand: Note, g: Tensor, live: dict[int, Note]) -> bool:
@@ -230,7 +227,7 @@ def _explain_zero(owner: Note, operand: Note) -> str:
     if owner.name in CHOOSING:
         return "not chosen"
     others = [a.array if isinstance(a, Note) else np.asarray(all_values(a)) for a in owner.args if a is not operand]
-    if owner.name in ("mul", "matmul", "contract") and any(not np.any(v) for v in others):
+    if owner.name in PRODUCTS and any(not np.any(v) for v in others):
         return "multiplied by zero"
     return "zero derivative"
 

@@ -21,7 +21,8 @@ FOURIER     a Fourier transform of real and imaginary parts; ``data`` is a Fouri
 PRODUCT     the matrix product of the last two axes, the others being the same in both; a third argument is
             added
 MATRICES    a factorization of the matrices over the last two axes, or equations with them; ``data`` is a Routine
-WINDOWS     a function of every window of an image; ``data`` says which, and emits it
+WINDOWS     a function of every window of an image: a convolution, its gradient, or pooling; ``data`` says which, and is
+            a Convolution, a Winograd, an Interleaved, a Pooling, or Examples of one of these
 OPAQUE      a host op, run by its NumPy kernel; ``data`` is (op, params)
 PART        one of the results of a host op that has several; ``data`` is its place
 LOOP        a loop with a known number of steps: constants, the carry, and the inputs of all steps; ``data`` is a Loop

@@ -354,17 +354,8 @@ class Splitter:
 
     def _split_node(self, n: Node) -> Pair | None:
         """Return the parts of a node with complex operands; None if it must compute with complex arrays."""
-        if n.kind is CONSTANT:
-            return self._split_array(n)
-        if n.kind is CAST:
-            return self._cast(n)
-        if n.kind in (MAP, OPAQUE):
-            return self._apply_formula(n)
-        if n.kind is PRODUCT:
-            return self._multiply_matrices(n)
-        if n.kind in PARTWISE and PARTWISE[n.kind](n):
-            return self._split_partwise(n)
-        return None
+        split = SPLIT_KINDS.get(n.kind)
+        return None if split is None else split(self, n)
 
     def _cast(self, n: Node) -> Pair | None:
         (x,) = n.args
@@ -417,8 +408,10 @@ class Splitter:
         im = multiply(a, d) if d is not None else multiply(b, c) if b is not None else None
         return multiply(a, c), im
 
-    def _split_partwise(self, n: Node) -> Pair:
-        """Return the same node applied to the real and to the imaginary parts."""
+    def _split_partwise(self, n: Node) -> Pair | None:
+        """Return the same node applied to the real and to the imaginary parts; None if that is another function."""
+        if not PARTWISE[n.kind](n):
+            return None
         which = [_is_complex(a.dtype) for a in n.args]
         pairs = [self._find_parts(a) for a in n.args]
         kind = _get_float(n.dtype)
@@ -478,4 +471,15 @@ PARTWISE: dict[Kind, Callable[[Node], bool]] = {
     FOLD: _is_sum,
     SCAN: lambda n: bool(getattr(n.data[0].lower, "regroups", False)) and len(n.args) == 1,
     **dict.fromkeys((VIEW, PIECES, TAKE, SCATTER, SPACED), lambda n: True),
+}
+
+
+# How the nodes of a kind are split.
+SPLIT_KINDS: dict[Kind, Callable[[Splitter, Node], Pair | None]] = {
+    CONSTANT: Splitter._split_array,
+    CAST: Splitter._cast,
+    MAP: Splitter._apply_formula,
+    OPAQUE: Splitter._apply_formula,
+    PRODUCT: Splitter._multiply_matrices,
+    **dict.fromkeys(PARTWISE, Splitter._split_partwise),
 }

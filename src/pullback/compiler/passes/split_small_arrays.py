@@ -6,14 +6,14 @@ numbers an operation is an instruction, where it would be a part of a kernel tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from pullback.compiler.ir.graph import Graph, Node, Pieces, View, add_view, compute_strides
-from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, LOOP, MAP, PIECES, RESULT, VIEW
+from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, LOOP, MAP, PIECES, RESULT, VIEW, Kind
 from pullback.compiler.ir.structured import Loop
 from pullback.compiler.passes.simplify import remove_dead_nodes, simplify_nodes
 from pullback.core.tensor import BY_KERNEL
@@ -117,18 +117,10 @@ class LoopSplitter:
 
     def _split(self, n: Node) -> list[Node]:
         """Return the elements of a node."""
-        given = [self.elements[a.number] for a in n.args]
-        if n.kind is CONSTANT:
-            return [self.body.constant(v, n.dtype) for v in n.data.reshape(-1)]
-        if n.kind is VIEW:
-            at = np.full(n.shape, n.data.offset)
-            for axis, (length, step) in enumerate(zip(n.shape, n.data.strides, strict=True)):
-                at = at + (np.arange(length) * step).reshape(-1, *(1,) * (len(n.shape) - 1 - axis))
-            return [given[0][i] for i in at.reshape(-1).tolist()]
-        if n.kind is PIECES:
-            return self._split_pieces(n, given)
-        if n.kind is FOLD:
-            return self._split_sum(n, given[0])
+        return SPLIT.get(n.kind, LoopSplitter._split_elements)(self, n, [self.elements[a.number] for a in n.args])
+
+    def _split_elements(self, n: Node, given: list[list[Node]]) -> list[Node]:
+        """Return the elements of a node each of which is computed from one element of every argument."""
         places = [np.broadcast_to(np.arange(a.size).reshape(a.shape), n.shape).reshape(-1).tolist() for a in n.args]
         return [
             self.body.add(
@@ -136,6 +128,15 @@ class LoopSplitter:
             )
             for i in range(n.size)
         ]
+
+    def _split_constant(self, n: Node, given: list[list[Node]]) -> list[Node]:
+        return [self.body.constant(v, n.dtype) for v in n.data.reshape(-1)]
+
+    def _split_view(self, n: Node, given: list[list[Node]]) -> list[Node]:
+        at = np.full(n.shape, n.data.offset)
+        for axis, (length, step) in enumerate(zip(n.shape, n.data.strides, strict=True)):
+            at = at + (np.arange(length) * step).reshape(-1, *(1,) * (len(n.shape) - 1 - axis))
+        return [given[0][i] for i in at.reshape(-1).tolist()]
 
     def _split_pieces(self, n: Node, given: list[list[Node]]) -> list[Node]:
         found: Any = np.full(n.shape, None, object)
@@ -148,8 +149,8 @@ class LoopSplitter:
         fill = self.body.constant(n.data.fill, n.dtype)
         return [fill if x is None else x for x in found.reshape(-1).tolist()]
 
-    def _split_sum(self, n: Node, xs: list[Node]) -> list[Node]:
-        (x,) = n.args
+    def _split_sum(self, n: Node, given: list[list[Node]]) -> list[Node]:
+        (x,), (xs,) = n.args, given
         order = np.moveaxis(np.arange(x.size).reshape(x.shape), n.data.axes, range(-len(n.data.axes), 0))
         sums = []
         for row in order.reshape(n.size, -1).tolist():
@@ -158,3 +159,12 @@ class LoopSplitter:
                 total = self.body.add(MAP, (total, xs[i]), (), n.dtype, (BY_KERNEL[np.add], {}), n.line)
             sums.append(total)
         return sums
+
+
+# How the nodes of a kind are split; those of other kinds are computed element by element.
+SPLIT: dict[Kind, Callable[[LoopSplitter, Node, list[list[Node]]], list[Node]]] = {
+    CONSTANT: LoopSplitter._split_constant,
+    VIEW: LoopSplitter._split_view,
+    PIECES: LoopSplitter._split_pieces,
+    FOLD: LoopSplitter._split_sum,
+}

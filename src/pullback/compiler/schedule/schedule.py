@@ -79,11 +79,7 @@ class StepPlanner:
         plan = PLANS[step.kind](step, self.target, self.options) if step.kind in PLANS else None
         scratch = SCRATCH[step.kind](plan) if step.kind in SCRATCH else {}
         read = tuple(find_memory(step, a) for a in step.args)
-        may_overwrite: Callable[[Node, Node], bool] = never
-        if step.kind in (PRODUCT, SCATTER) and len(read) > 2:
-            may_overwrite = partial(_may_accumulate, read)
-        elif step.kind is MATRICES:
-            may_overwrite = partial(may_overwrite_right_sides, read)
+        may_overwrite = partial(OVERWRITES[step.kind], read) if step.kind in OVERWRITES else never
         return _make_step(step, plan, (step,), read, scratch, may_overwrite)
 
     def _plan_bodies(self, n: Node) -> Step:
@@ -176,7 +172,15 @@ SCRATCH: dict[Kind, Callable[[Any], dict[str, int]]] = {
 
 def _may_accumulate(read: tuple[Node, ...], z: Node, x: Node) -> bool:
     """Return whether a call may write its sums over ``x``: not if it also reads ``x`` otherwise, as h @ w + h does."""
-    return x is read[2] and x is not read[0] and x is not read[1]
+    return len(read) > 2 and x is read[2] and x is not read[0] and x is not read[1]
+
+
+# By kind of node: whether its result may be written over an argument, of what it reads, the result and the argument.
+OVERWRITES: dict[Kind, Callable[[tuple[Node, ...], Node, Node], bool]] = {
+    PRODUCT: _may_accumulate,
+    SCATTER: _may_accumulate,
+    MATRICES: may_overwrite_right_sides,
+}
 
 
 class Overwrites:
