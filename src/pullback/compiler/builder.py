@@ -452,6 +452,15 @@ def transpose_square(rows: Sequence[Value]) -> list[Value]:
     return rows
 
 
+def join_lanes(parts: Sequence[Value]) -> Value:
+    """Return a vector of the lanes of several, whose number is a power of two."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    a, b = join_lanes(parts[:half]), join_lanes(parts[half:])
+    return Value(a.code, a.code.shuffle(a.type, a.name, b.name, range(2 * a.width)), a.dtype, 2 * a.width)
+
+
 def vector(type_: str, width: int) -> str:
     """Return the type of a vector, or of a scalar for a width of 1."""
     return type_ if width == 1 else f"<{width} x {type_}>"

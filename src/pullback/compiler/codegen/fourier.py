@@ -18,6 +18,7 @@ from pullback.compiler.builder import (
     code_of,
     constant,
     define_function,
+    join_lanes,
     literal,
     splat,
     transpose_square,
@@ -152,7 +153,7 @@ class CopyWriter:
         part = vector(self.one, self.block)
         with self._loop_over_blocks() as k:
             pieces = [self._read(part, self._at(start, k), self.block) for start in starts]
-            rows = [join(pieces[i :: self.block]) for i in range(self.block)]
+            rows = [join_lanes(pieces[i :: self.block]) for i in range(self.block)]
             for v, place in zip(transpose_square(rows), self._list_places(k, steps), strict=True):
                 self._write(v, place)
         return self._make(name, ROWS)
@@ -213,15 +214,6 @@ class CopyWriter:
 
     def _at(self, base: str, place: str) -> str:
         return base if place == "0" else self.code.op(f"getelementptr {self.one}, ptr {base}, i64 {place}")
-
-
-def join(parts: list[Value]) -> Value:
-    """Return a vector of the lanes of several, whose number is a power of two."""
-    if len(parts) == 1:
-        return parts[0]
-    half = len(parts) // 2
-    a, b = join(parts[:half]), join(parts[half:])
-    return Value(a.code, a.code.shuffle(a.type, a.name, b.name, range(2 * a.width)), a.dtype, 2 * a.width)
 
 
 class FourierKernel:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.builder import Code, Helpers, Value, define_function
+from pullback.compiler.builder import Code, Helpers, Value, define_function, join_lanes
 from pullback.errors import CompileError
 
 MANTISSA = {"f4": 23, "f8": 52}
@@ -207,8 +207,11 @@ class MathBuilder:
         return self.code.call(f"llvm.vector.reduce.or.v{condition.width}i1", "i1", given)
 
     def _call_helper(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Value:
-        """Call a helper function with this body; it is emitted once per module."""
+        """Call a helper function with this body, for each register of a vector; it is emitted once per module."""
         code, x = self.code, xs[0]
+        lanes = code.register_bytes // int(x.dtype[1]) or x.width
+        if x.width > lanes:
+            return join_lanes([self._call_helper(name, body, _take(xs, i, lanes)) for i in range(0, x.width, lanes)])
         full = f"{name}_{x.suffix}"
         code.add_helper(full, lambda: self._get_helper(full, body, xs))
         args = ", ".join(f"{a.type} {a.name}" for a in xs)
@@ -252,3 +255,9 @@ class MathBuilder:
         least, top = (int(np.array(n, x.dtype).view(f"i{x.dtype[1]}")) for n in (LEAST[x.dtype], bound))
         bottom = -(1 << (x.bits - 1))
         return (x.as_bits() + (-least - bottom)).compare("oge", bottom + top - least)
+
+
+def _take(xs: Sequence[Value], at: int, lanes: int) -> list[Value]:
+    """Return some lanes of each of several vectors."""
+    parts = [(x, x.code.shuffle(x.type, x.name, "poison", range(at, at + lanes))) for x in xs]
+    return [Value(x.code, name, x.dtype, lanes) for x, name in parts]

@@ -202,12 +202,6 @@ class LoopPlan:
         }
 
     @cached_property
-    def reads_own_values(self) -> bool:
-        """Whether a node that reads by place, such as pieces, reads what the kernel itself computes."""
-        reads = (use for n in self.kernel.nodes if n.kind in READS for use in READS[n.kind](n))
-        return any(map(self.kernel.makes, reads))
-
-    @cached_property
     def axes(self) -> tuple[list[Axis], list[Axis]]:
         """The axes over rows and along them, merged where all strides allow it."""
         lengths = self.kernel.axes

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import reduce
-from hashlib import sha256
 from math import prod
 from typing import NamedTuple
 
-from pullback.compiler.builder import Code, Value, define_function
-from pullback.compiler.codegen.loops.access import (
-    ArrayAccess,
-    element_of,
-    memory_type,
-    read_vector,
-    write_vector,
-)
+from pullback.compiler.builder import Code, Value
+from pullback.compiler.codegen.loops.access import ArrayAccess, read_vector, write_vector
 from pullback.compiler.codegen.loops.pieces import PieceReader
 from pullback.compiler.codegen.loops.reductions import Reductions
 from pullback.compiler.codegen.loops.row_blocks import RowValues, emit_node, emit_number
@@ -54,42 +47,19 @@ class VectorBody:
     """Emits what a pass does with the lanes of one vector."""
 
     def __init__(self, parts: Parts, number: int, hoisted: dict[Use, Value], lanes: Lanes) -> None:
-        self.parts = parts
         self.code, self.plan, self.access, self.reductions, self.rows = parts
         self.number, self.hoisted = number, hoisted  # of the pass; the values that are the same for all its vectors
         self.lanes, self.index, self.width, self.axis = lanes, lanes.start, lanes.width, lanes.axis
         self.mask = None if lanes.overlaps else lanes.mask  # the lanes that are loaded and stored
         self.values: dict[Use, Value] = {}
-        self.given: dict[Use, Value] = {}  # those of the values that are loaded or hoisted, not computed here
-        self.has_stored = False  # whether a result was stored, perhaps over what values were loaded from
 
     def emit(self) -> None:
-        """Emit everything that is stored or reduced in the pass.
-
-        Results that depend on a function with a slow path are stored last, after one branch for all such functions
-        to the code that computes the rare lanes again.  It is given what is read by place, so where that is computed
-        here, too, each function has a slow path of its own.
-        """
-        plan, number = self.plan, self.number
-        waiting: dict[Node, list[Use]] = {}
-        found: AbstractContextManager[list[Value]] = nullcontext([])
-        if self.code.flags_rare or not plan.reads_own_values:
-            found = self.code.collect_rare()
-        with found as rare:
-            for n in plan.results[number]:
-                uses = plan.list_result_uses(n)
-                values = [self.value(use) for use in uses]
-                if rare and not self.code.flags_rare:
-                    waiting[n] = uses
-                else:
-                    self._finish(n, values)
-        if rare and self.code.flags_rare:
+        """Emit everything that is stored or reduced in the pass, with one flag for all lanes that need a slow path."""
+        with self.code.collect_rare() if self.code.flags_rare else nullcontext([]) as rare:
+            for n in self.plan.results[self.number]:
+                self._finish(n, [self.value(use) for use in self.plan.list_result_uses(n)])
+        if rare:
             MathBuilder(self.code).flag_rare(reduce(Value.__or__, rare), self.lanes.mask)
-        elif rare:
-            every = list(dict.fromkeys(use for uses in waiting.values() for use in uses if not is_number(use.node)))
-            made = dict(zip(every, self._redo_rare_lanes(rare, every), strict=True))
-            for n, uses in waiting.items():
-                self._finish(n, [made[use] if use in made else self.value(use) for use in uses])
 
     def _finish(self, n: Node, values: list[Value]) -> None:
         """Add a vector to a reduction, or store it, or those of a stack."""
@@ -98,13 +68,11 @@ class VectorBody:
             assert self.mask is None  # rows have at least as many elements as a vector has lanes
             at = access.place(Use(n, 0, plan.kernel.natural(n)), self.index, self.axis)
             access.store_together(values, access.element(n, access.address(n), at))
-            self.has_stored = True
             return
         if n.kind is FOLD:
             v = self.reductions.mask(n, v, self.lanes.reduced) if self.lanes.reduced else v
             self.reductions.add(n, v, self.lanes.mask, self.lanes.kept or self.index)
             return
-        self.has_stored = True
         if n in plan.scratch_nodes:
             write_vector(code, v, self._find_kept_place(n), None)
         if n.number in plan.fused.stored and plan.is_transposed:
@@ -121,57 +89,6 @@ class VectorBody:
         """Return the address at which a vector is kept for later passes; the last one is after all others."""
         return self.access.find_kept_place(n, self.lanes.kept or self.index)
 
-    def _redo_rare_lanes(self, rare: list[Value], uses: list[Use]) -> list[Value]:
-        """Return values whose rare lanes, if there are any, are computed again with slow paths by a function."""
-        code, fast = self.code, [self.value(use) for use in uses]
-        math, is_rare = MathBuilder(code), reduce(Value.__or__, rare)
-        here, cold, on = code.block("usual"), code.block("rare"), code.block("on")
-        code.jump(here)
-        code.begin(here)
-        code.branch(math.any_lane(is_rare), cold, on, unlikely=True)
-        code.begin(cold)
-        given = [(use, v) for use, v in self.given.items() if v.number is None]
-        cells = [code.allocate(f"[{v.width} x {memory_type(v.dtype)}]") for v in (*(v for _, v in given), *fast)]
-        for (use, v), cell in zip(given, cells, strict=False):
-            write_vector(code, self._load_again(use, v), cell, None)
-        function = self._emit_slow_function([use for use, _ in given], uses)
-        code.line(f"call void @{function}({', '.join(f'ptr {cell}' for cell in cells)}, i64 {self.width})")
-        slow = [
-            read_vector(code, cell, use.node.dtype, self.width, None)
-            for use, cell in zip(uses, cells[len(given) :], strict=True)
-        ]
-        chosen = [math.select(is_rare, s, f) for s, f in zip(slow, fast, strict=True)]
-        code.jump(on)
-        code.begin(on)
-        return [
-            f.like(code.op(f"phi {f.type} [{f.name}, %{here}], [{c.name}, %{cold}]"))
-            for f, c in zip(fast, chosen, strict=True)
-        ]
-
-    def _load_again(self, use: Use, v: Value) -> Value:
-        """Return a value for the slow function: from memory if possible, so that no register must hold it."""
-        is_loaded = use not in self.hoisted and not self.plan.kernel.makes(use)
-        return self.load(use) if is_loaded and not self.has_stored else v
-
-    def _emit_slow_function(self, given: list[Use], uses: list[Use]) -> str:
-        """Emit the function that computes ``uses`` from ``given`` with slow paths, and return its name."""
-        code, width = Code(self.code.has_fma), min(self.width, self.plan.lanes)
-        with code.loop("0", "%lanes", width) as i:
-            body = VectorBody(self.parts._replace(code=code), self.number, {}, Lanes(i, width))
-            for k, use in enumerate(given):
-                at = element_of(code, use.node, f"%p{k}", i)
-                body.values[use] = read_vector(code, at, use.node.dtype, width, None)
-            made = [body.value(use) for use in uses]
-            for k, (use, v) in enumerate(zip(uses, made, strict=True), len(given)):
-                write_vector(code, v, element_of(code, use.node, f"%p{k}", i), None)
-        params = ", ".join(f"ptr noalias %p{k}" for k in range(len(given) + len(uses)))
-        head = f"({params}, i64 %lanes) noinline cold {{"
-        unnamed = define_function(head, code.body)
-        name = f"slow_{sha256(unnamed.text.encode()).hexdigest()[:16]}"
-        functions = {**code.helpers, name: unnamed._replace(text=f"define internal void @{name}{unnamed.text}")}
-        self.code.add_helper(name, lambda: (functions, code.declared))
-        return name
-
     def value(self, use: Use) -> Value:
         """Return the vector of a use; it is computed once."""
         if use not in self.values:
@@ -186,8 +103,7 @@ class VectorBody:
             return emit_node(self.code, plan, node, [self.value(u) for u in plan.uses_of(node)], self.width)
         if use not in self.hoisted and not plan.kernel.makes(use) and node.number in plan.fused.virtual:
             return emit_node(self.code, plan, node, [self.value(use_argument(use, a)) for a in node.args], self.width)
-        self.given[use] = self.hoisted[use] if use in self.hoisted else self._read(use)
-        return self.given[use]
+        return self.hoisted[use] if use in self.hoisted else self._read(use)
 
     def _is_kept(self, node: Node) -> bool:
         """Return whether an earlier pass has stored a value."""
