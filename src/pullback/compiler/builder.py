@@ -452,6 +452,13 @@ def transpose_square(rows: Sequence[Value]) -> list[Value]:
     return rows
 
 
+def slice_lanes(v: Value, at: int, count: int) -> Value:
+    """Return ``count`` lanes of a vector from the one at ``at`` on."""
+    if count == 1:
+        return Value(v.code, v.code.op(f"extractelement {v!r}, i64 {at}"), v.dtype, 1)
+    return Value(v.code, v.code.shuffle(v.type, v.name, "poison", range(at, at + count)), v.dtype, count)
+
+
 def join_lanes(parts: Sequence[Value]) -> Value:
     """Return a vector of the lanes of several, whose number is a power of two."""
     if len(parts) == 1:

@@ -20,6 +20,7 @@ from pullback.compiler.builder import (
     define_function,
     join_lanes,
     literal,
+    slice_lanes,
     splat,
     transpose_square,
     vector,
@@ -159,15 +160,13 @@ class CopyWriter:
         return self._make(name, ROWS)
 
     def _write_store(self, name: str) -> Helpers:
-        code, starts, steps, factor = self.code, self._find_starts(), self._list_steps(), self._splat_factor()
+        starts, steps, factor = self._find_starts(), self._list_steps(), self._splat_factor()
         with self._loop_over_blocks() as k:
             columns = [self._read(self.many, place) * factor for place in self._list_places(k, steps)]
             rows = transpose_square(columns)
             for i, start in enumerate(starts):
                 number, row = divmod(i, self.block)
-                lanes = range(number * self.block, (number + 1) * self.block)
-                piece = code.shuffle(self.many, rows[row].name, "poison", lanes)
-                self._write(Value(code, piece, self.dtype, self.block), self._at(start, k))
+                self._write(slice_lanes(rows[row], number * self.block, self.block), self._at(start, k))
         return self._make(name, f"{ROWS}, {self.one} %factor")
 
     def _make(self, name: str, params: str) -> Helpers:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.compiler.builder import TYPES, Code, Value, code_of, first_lanes, literal, splat, vector
+from pullback.compiler.builder import TYPES, Code, Value, code_of, first_lanes, literal, slice_lanes, splat, vector
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.schedule.scans import ScanPlan, SearchPlan
@@ -314,13 +314,8 @@ class Search(AxisKernel):
             best, i = self._merge(best, i, *self._load_best(cells, width))
         while best.width > 1:
             half = best.width // 2
-            best, i = self._merge(*(self._take_lanes(v, at, half) for at in (0, half) for v in (best, i)))
+            best, i = self._merge(*(slice_lanes(v, at, half) for at in (0, half) for v in (best, i)))
         self._write(i, u)
-
-    def _take_lanes(self, v: Value, at: int, count: int) -> Value:
-        if count == 1:
-            return self.value(self.code.op(f"extractelement {v.type} {v.name}, i64 {at}"), 1, v.dtype)
-        return self.value(self.code.shuffle(v.type, v.name, "poison", range(at, at + count)), count, v.dtype)
 
     def _load_best(self, cells: tuple[str, str], width: int) -> tuple[Value, Value]:
         kinds = ((self.dtype, cells[0]), (self.index, cells[1]))

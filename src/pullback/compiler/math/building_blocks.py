@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.builder import Code, Helpers, Value, define_function, join_lanes
+from pullback.compiler.builder import Code, Helpers, Value, define_function, join_lanes, slice_lanes
 from pullback.errors import CompileError
 
 MANTISSA = {"f4": 23, "f8": 52}
@@ -211,7 +211,8 @@ class MathBuilder:
         code, x = self.code, xs[0]
         lanes = code.register_bytes // int(x.dtype[1]) or x.width
         if x.width > lanes:
-            return join_lanes([self._call_helper(name, body, _take(xs, i, lanes)) for i in range(0, x.width, lanes)])
+            parts = ([slice_lanes(a, i, lanes) for a in xs] for i in range(0, x.width, lanes))
+            return join_lanes([self._call_helper(name, body, part) for part in parts])
         full = f"{name}_{x.suffix}"
         code.add_helper(full, lambda: self._get_helper(full, body, xs))
         args = ", ".join(f"{a.type} {a.name}" for a in xs)
@@ -255,9 +256,3 @@ class MathBuilder:
         least, top = (int(np.array(n, x.dtype).view(f"i{x.dtype[1]}")) for n in (LEAST[x.dtype], bound))
         bottom = -(1 << (x.bits - 1))
         return (x.as_bits() + (-least - bottom)).compare("oge", bottom + top - least)
-
-
-def _take(xs: Sequence[Value], at: int, lanes: int) -> list[Value]:
-    """Return some lanes of each of several vectors."""
-    parts = [(x, x.code.shuffle(x.type, x.name, "poison", range(at, at + lanes))) for x in xs]
-    return [Value(x.code, name, x.dtype, lanes) for x, name in parts]

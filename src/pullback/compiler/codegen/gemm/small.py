@@ -24,7 +24,7 @@ MANY_REGISTERS = 32  # of so many, rows alone fill enough with their sums
 
 def declare_blas(dtype: Any) -> str:
     """Return the LLVM declaration of the BLAS function for products of a dtype."""
-    t, letter = FLOATS[code_of(dtype)], _letter(code_of(dtype))
+    t, letter = FLOATS[code_of(dtype)], get_letter(code_of(dtype))
     return f"declare void @{letter}gemm(i32, i32, i32, i64, i64, i64, {t}, ptr, i64, ptr, i64, {t}, ptr, i64)"
 
 
@@ -36,15 +36,16 @@ def call_blas(code: CallList, plan: ProductPlan, a: Operand, b: Operand, z: Oper
     lengths = [Constant("i64", str(length)) for length in (p.m, p.n, p.k, row_a, row_b, p.n)]
     one, beta = Constant(t, "1.0"), Constant(t, "1.0" if p.adds else "0.0")
     args = [*flags, *lengths[:3], one, a, lengths[3], b, lengths[4], beta, z, lengths[5]]
-    code.call_void(f"{_letter(p.dtype)}gemm", args)
+    code.call_void(f"{get_letter(p.dtype)}gemm", args)
 
 
 def get_blas_name(dtype: Any) -> str:
     """Return the name of the BLAS function for products of a dtype."""
-    return f"{_letter(code_of(dtype))}gemm"
+    return f"{get_letter(code_of(dtype))}gemm"
 
 
-def _letter(dtype: str) -> str:
+def get_letter(dtype: str) -> str:
+    """Return the letter with which the names of the routines of BLAS and LAPACK for a dtype begin."""
     return "s" if dtype == "f4" else "d"
 
 

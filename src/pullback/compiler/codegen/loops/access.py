@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.compiler.builder import TYPES, Code, Value, code_of, splat, vector
-from pullback.compiler.codegen.loops.interleave import interleave, join_vectors, pick_lanes, rotate
+from pullback.compiler.builder import TYPES, Code, Value, code_of, join_lanes, splat, vector
+from pullback.compiler.codegen.loops.interleave import interleave, pick_lanes, rotate
 from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.schedule.fuse import Use
 from pullback.compiler.schedule.loops import Axis, LoopPlan
@@ -158,7 +158,7 @@ class ArrayAccess:
                 loaded = code.read(pointer, memory, node.dtype.itemsize, lanes, None)
                 vectors.append(rotate(code, type_, loaded, lanes, back))
             registers.append(pick_lanes(code, type_, vectors, lanes, use.offset - first))
-        return Value(code, join_vectors(code, memory, registers, lanes), code_of(node.dtype), width)
+        return join_lanes([Value(code, name, code_of(node.dtype), lanes) for name in registers])
 
     def load_use(self, use: Use, index: str, mask: str | None, width: int, axis: int | None) -> Value:
         """Load a vector of a use along the innermost axis."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pullback.compiler.builder import Code, vector
+from pullback.compiler.builder import Code
 
 
 def pick_lanes(code: Code, type_: str, vectors: Sequence[str], lanes: int, place: int) -> str:
@@ -47,16 +47,6 @@ def interleave(code: Code, type_: str, parts: Sequence[str], lanes: int) -> list
 def rotate(code: Code, type_: str, v: str, lanes: int, by: int) -> str:
     """Return a vector whose first lane is the one at ``by``."""
     return code.shuffle(type_, v, "poison", [(lane + by) % lanes for lane in range(lanes)]) if by else v
-
-
-def join_vectors(code: Code, element: str, vectors: Sequence[str], lanes: int) -> str:
-    """Return one vector of the lanes of several, of which there is a power of two."""
-    joined = [*vectors]
-    while len(joined) > 1:
-        type_, every = vector(element, lanes), range(2 * lanes)
-        joined = [code.shuffle(type_, a, b, every) for a, b in zip(joined[::2], joined[1::2], strict=True)]
-        lanes *= 2
-    return joined[0]
 
 
 def _blend(code: Code, type_: str, vectors: Sequence[str], owner: list[int]) -> str:

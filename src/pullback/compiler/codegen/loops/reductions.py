@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
-from pullback.compiler.builder import TYPES, Code, Definition, Value, code_of, literal, vector
+from pullback.compiler.builder import TYPES, Code, Definition, Value, code_of, literal, slice_lanes, vector
 from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.codegen.loops.access import (
     ArrayAccess,
@@ -34,15 +34,8 @@ def reduce_lanes(code: Code, n: Node, v: Value) -> Value:
     """Return the lanes of a vector reduced to one number, halving the vector at each step."""
     while v.width > 1:
         half = v.width // 2
-        low, high = (Value(code, _take_half(code, v, at, half), v.dtype, half) for at in (0, half))
-        v = combine(code, n, low, high)
+        v = combine(code, n, slice_lanes(v, 0, half), slice_lanes(v, half, half))
     return v
-
-
-def _take_half(code: Code, v: Value, at: int, half: int) -> str:
-    if half == 1:
-        return code.op(f"extractelement {v.type} {v.name}, i64 {at}")
-    return code.shuffle(v.type, v.name, "poison", range(at, at + half))
 
 
 class Accumulator(NamedTuple):

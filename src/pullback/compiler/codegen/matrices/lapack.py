@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pullback.compiler.builder import FLOATS, code_of, literal
+from pullback.compiler.codegen.gemm.small import get_letter
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.codegen.matrices.places import find_matrix_offset
 from pullback.compiler.codegen.row_functions import RowCode
@@ -35,11 +36,7 @@ SIGNATURES = {
 
 def list_routines(plan: MatricesPlan) -> list[str]:
     """Return the names of the library functions that a plan calls."""
-    return [_letter(code_of(plan.node.dtype)) + name for name in ROUTINES[plan.node.data.name]]
-
-
-def _letter(dtype: str) -> str:
-    return "s" if dtype == "f4" else "d"
+    return [get_letter(code_of(plan.node.dtype)) + name for name in ROUTINES[plan.node.data.name]]
 
 
 def emit_lapack(plan: MatricesPlan) -> KernelCode:
@@ -264,7 +261,7 @@ class LapackWriter:
             self.code.store(self.type, literal(float("nan"), self.dtype, 1), z, i)
 
     def _call(self, name: str, args: Sequence[tuple[str, str]]) -> None:
-        function = _letter(self.dtype) + name
+        function = get_letter(self.dtype) + name
         self.code.declared.add(f"declare void @{function}({SIGNATURES[name].format(self.type)})")
         self.code.line(f"call void @{function}({', '.join(f'{t} {v}' for t, v in args)})")
 
