@@ -1489,3 +1489,18 @@ def test_average_returns_sum_of_weights_in_dtype_of_mean() -> None:
         assert found[1].dtype == (total.dtype if x.dtype != np.float32 else np.float32)
         np.testing.assert_allclose(found[0], mean, rtol=1e-6)
         np.testing.assert_allclose(found[1], total, rtol=1e-6)
+
+
+@pytest.mark.parametrize("spacing", [(), (0.5,), (np.arange(6) * 0.5,), (np.array([0.0, 1.0, 1.5, 3.0, 3.5, 4.0]),)])
+@pytest.mark.parametrize("edge_order", [1, 2])
+def test_gradient_of_samples_with_nan_and_infinity(spacing: Any, edge_order: int) -> None:
+    x = np.array([[1.0, 2.0, np.nan, 4.0, 6.0, 5.0], [0.0, 2.0, 3.0, np.inf, 1.0, 2.5], [3.0, 1.0, 4.0, 1.0, 5.0, 9.0]])
+    f = lambda x: np.gradient(x, *spacing, axis=1, edge_order=edge_order)
+    with np.errstate(invalid="ignore"):
+        for found in (f(pb.tensor(x)), pb.compile(f)(x)):
+            even = len(spacing) == 0 or np.ndim(spacing[0]) == 0 or spacing[0][1] == 0.5
+            np.testing.assert_allclose(found[None if even else 2 :], f(x)[None if even else 2 :], rtol=1e-12)
+    h = 1e-6 * np.eye(6)
+    weights = np.arange(1.0, 7.0) ** 2
+    slopes = [np.sum((f(x[2:] + e) - f(x[2:] - e)) * weights) / 2e-6 for e in h]
+    np.testing.assert_allclose(pb.grad(lambda x: np.sum(f(x) * weights))(x[2:])[0], slopes, rtol=1e-6)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.core.callers import find_numpy_caller, read_argument
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import BY_KERNEL, all_values, call_unfollowed, may_hold, read_sizes, strip
+from pullback.core.tensor import BY_KERNEL, Tensor, all_values, call_unfollowed, may_hold, read_sizes, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands, wrap_constant
 from pullback.interop.numpy_shapes import index_along
@@ -499,7 +499,29 @@ def _differentiate_numerically(f: Value, h: Value, axis: int, edge_order: int) -
             f"np.gradient: edge_order must be 1 or 2, and less than the length of axis {axis}; got {edge_order} for "
             f"shape {f.shape}."
         )
-    h = np.diff(h) if np.ndim(h) else np.broadcast_to(h, f.shape[axis] - 1)
+    if np.ndim(h):
+        h = np.diff(h)
+        h = h[0] if not isinstance(h, Tensor) and np.all(h == h[0]) else h  # as NumPy does
+    parts = _slope_unevenly(f, h, axis, edge_order) if np.ndim(h) else _slope_evenly(f, h, axis, edge_order)
+    return np.astype(np.concatenate(parts, axis=axis), f.dtype)
+
+
+def _slope_evenly(f: Value, h: Any, axis: int, edge_order: int) -> list[Any]:
+    """Return the differences at the first point, those inside and that at the last, of points at equal distances."""
+
+    def at(start: int | None, stop: int | None) -> Any:
+        return index_along(f, slice(start, stop), axis)
+
+    inner = (at(2, None) - at(None, -2)) / (2.0 * h)
+    if edge_order == 1:
+        return [(at(1, 2) - at(0, 1)) / h, inner, (at(-1, None) - at(-2, -1)) / h]
+    first = (-1.5 / h) * at(0, 1) + (2.0 / h) * at(1, 2) + (-0.5 / h) * at(2, 3)
+    last = (1.5 / h) * at(-1, None) + (-2.0 / h) * at(-2, -1) + (0.5 / h) * at(-3, -2)
+    return [first, inner, last]
+
+
+def _slope_unevenly(f: Value, h: Any, axis: int, edge_order: int) -> list[Any]:
+    """Return the same of points at the distances ``h``."""
     h = np.reshape(h, [-1 if i == axis else 1 for i in range(f.ndim)])
     d = np.diff(f, axis=axis) / h
     a, b = index_along(h, slice(None, -1), axis), index_along(h, slice(1, None), axis)
@@ -510,7 +532,7 @@ def _differentiate_numerically(f: Value, h: Value, axis: int, edge_order: int) -
         first = first - (index_along(d, slice(1, 2), axis) - first) * h0 / (h0 + h1)
         h0, h1 = index_along(h, slice(-1, None), axis), index_along(h, slice(-2, -1), axis)
         last = last + (last - index_along(d, slice(-2, -1), axis)) * h0 / (h0 + h1)
-    return np.astype(np.concatenate([first, inner, last], axis=axis), f.dtype)
+    return [first, inner, last]
 
 
 def _prod(a: Any, /, axis: Axis = None, keepdims: bool = False) -> Any:
