@@ -725,3 +725,25 @@ def test_ravel_of_real_part_is_a_copy() -> None:
     z = np.array([1 + 2j, 3 + 4j, 5j])
     for g in (f, lambda z: f(pb.tensor(z)), pb.compile(f), lambda z: pb.vmap(f)(z[None])[0]):
         np.testing.assert_array_equal(g(z), [1 + 2j, 50 + 4j, 5j])
+
+
+def test_arrays_without_axes_are_changed_for_every_name() -> None:
+    def add(out: Any, value: Any) -> None:
+        out += value
+
+    def f(x: Any) -> Any:
+        total, factor = np.zeros_like(x[0]), np.full_like(x[0], 2.0)
+        for v in x:
+            add(total, v * v)
+        np.multiply(factor, total, out=factor)
+        factor.reshape(1)[0] += np.ones_like(x[0])
+        return total * factor
+
+    x = np.array([1.0, 2.0, 3.0])
+    value, slope = f(x), 4 * 14 * 2 * x + 2 * x
+    for found, found_slope in (pb.value_and_grad(f)(x), pb.compile(pb.value_and_grad(f))(x)):
+        np.testing.assert_allclose(found, value)
+        np.testing.assert_allclose(found_slope, slope)
+    np.testing.assert_allclose(f(pb.tensor(x)), value)
+    np.testing.assert_allclose(pb.jvp(f, [x], [np.ones(3)]), (value, np.sum(slope)))
+    np.testing.assert_allclose(pb.vmap(pb.grad(f))(np.stack([x, x])), [slope, slope])

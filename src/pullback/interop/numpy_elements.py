@@ -309,7 +309,7 @@ def _real_if_close(a: Value, /, tol: float = 100) -> Any:
 def _make_like(fill: Any) -> Any:
     def like(a: Value, /, dtype: DType = None, *, shape: Any = None) -> Any:
         made = fill(np.shape(a) if shape is None else shape, a.dtype if dtype is None else dtype)
-        return wrap(a.embed(made) if isinstance(a, Tensor) else made)
+        return _as_array(wrap(a.embed(made) if isinstance(a, Tensor) else made))
 
     return like
 
@@ -350,7 +350,12 @@ def _full_like(a: Value, fill_value: Operand, /, dtype: DType = None, *, shape: 
     value = to_array(fill_value)
     value = wrap(a.embed(value)) if isinstance(a, Tensor) and isinstance(value, np.ndarray) else as_tensor(value)
     made = np.broadcast_to(value, np.shape(a) if shape is None else shape)
-    return np.astype(made, a.dtype if dtype is None else dtype)
+    return _as_array(np.astype(made, a.dtype if dtype is None else dtype))
+
+
+def _as_array(x: Any) -> Any:
+    """Return a new tensor, which is an array in NumPy even without axes: ``+=`` changes it for every name of it."""
+    return x if x.ndim else np.copy(x)
 
 
 def _array(object: Any, /, dtype: DType = None, *, ndmin: int = 0) -> Any:
