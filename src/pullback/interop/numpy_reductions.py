@@ -493,7 +493,7 @@ def _gradient(f: Value, /, *varargs: TensorLike, axis: Axis = None, edge_order: 
     return made[0] if len(made) == 1 else made
 
 
-def _differentiate_numerically(f: Value, h: Value, axis: int, edge_order: int) -> Any:
+def _differentiate_numerically(f: Value, h: Any, axis: int, edge_order: int) -> Any:
     if edge_order not in (1, 2) or f.shape[axis] <= edge_order:
         raise ShapeError(
             f"np.gradient: edge_order must be 1 or 2, and less than the length of axis {axis}; got {edge_order} for "
@@ -502,11 +502,13 @@ def _differentiate_numerically(f: Value, h: Value, axis: int, edge_order: int) -
     if np.ndim(h):
         h = np.diff(h)
         h = h[0] if not isinstance(h, Tensor) and np.all(h == h[0]) else h  # as NumPy does
-    parts = _slope_unevenly(f, h, axis, edge_order) if np.ndim(h) else _slope_evenly(f, h, axis, edge_order)
+    parts = (
+        _differentiate_unevenly(f, h, axis, edge_order) if np.ndim(h) else _differentiate_evenly(f, h, axis, edge_order)
+    )
     return np.astype(np.concatenate(parts, axis=axis), f.dtype)
 
 
-def _slope_evenly(f: Value, h: Any, axis: int, edge_order: int) -> list[Any]:
+def _differentiate_evenly(f: Value, h: Any, axis: int, edge_order: int) -> list[Any]:
     """Return the differences at the first point, those inside and that at the last, of points at equal distances."""
 
     def at(start: int | None, stop: int | None) -> Any:
@@ -516,11 +518,11 @@ def _slope_evenly(f: Value, h: Any, axis: int, edge_order: int) -> list[Any]:
     if edge_order == 1:
         return [(at(1, 2) - at(0, 1)) / h, inner, (at(-1, None) - at(-2, -1)) / h]
     first = (-1.5 / h) * at(0, 1) + (2.0 / h) * at(1, 2) + (-0.5 / h) * at(2, 3)
-    last = (1.5 / h) * at(-1, None) + (-2.0 / h) * at(-2, -1) + (0.5 / h) * at(-3, -2)
+    last = (0.5 / h) * at(-3, -2) + (-2.0 / h) * at(-2, -1) + (1.5 / h) * at(-1, None)
     return [first, inner, last]
 
 
-def _slope_unevenly(f: Value, h: Any, axis: int, edge_order: int) -> list[Any]:
+def _differentiate_unevenly(f: Value, h: Any, axis: int, edge_order: int) -> list[Any]:
     """Return the same of points at the distances ``h``."""
     h = np.reshape(h, [-1 if i == axis else 1 for i in range(f.ndim)])
     d = np.diff(f, axis=axis) / h
