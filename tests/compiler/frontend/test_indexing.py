@@ -293,3 +293,12 @@ def test_repeat_of_integers_keeps_their_dtype() -> None:
     z = np.asarray(pb.compile(lambda x: np.repeat(x, 2, 1))(x))
     assert z.dtype == np.int32
     np.testing.assert_array_equal(z, np.repeat(x, 2, 1))
+
+
+@pytest.mark.parametrize("index", [True, False, np.array(True), (True, None), (True, ...)], ids=str)
+@pytest.mark.parametrize("x", [np.array(2.0), np.arange(3.0)], ids=["number", "vector"])
+def test_index_of_one_truth_value(x: Any, index: Any) -> None:
+    f = lambda x: x[index] * 2.0
+    assert pb.compile(f)(x).shape == f(x).shape
+    np.testing.assert_array_equal(pb.compile(f)(x), f(x))
+    np.testing.assert_array_equal(pb.compile(pb.grad(f))(x), pb.grad(f)(x))

@@ -64,3 +64,10 @@ def test_gradient_of_a_concatenated_difference(axis: int) -> None:
         return np.sum(e**2)
 
     np.testing.assert_allclose(pb.compile(pb.grad(f), backend="llvm")(rows), pb.grad(f)(rows), rtol=1e-12, atol=1e-14)
+
+
+def test_padded_negative_constant() -> None:
+    x, y = np.ones((4, 3)), np.full((4, 3), 1j)
+    f = lambda x, y: np.sum(np.real(np.insert(x, 0, np.fmin(x, y)[0], axis=0)))
+    for found, wanted in zip(pb.compile(lambda x, y: pb.grads(f)([x, y]))(x, y), pb.grads(f)([x, y]), strict=True):
+        np.testing.assert_array_equal(found, wanted)

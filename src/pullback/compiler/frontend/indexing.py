@@ -84,6 +84,8 @@ def find_positions(shape: Shape, pick: Callable[[Any], Any]) -> tuple[Any, int]:
     >>> find_positions((3, 4), lambda x: x[np.array([2, 0])])
     (array([2, 0]), 1)
     """
+    if not shape:  # as of x[True]
+        return np.zeros(np.shape(pick(np.zeros((), bool))), np.int64), 0
     places = np.indices(shape, sparse=True)
     found = sum(
         np.asarray(pick(np.broadcast_to(along, shape)), np.int64) * prod(shape[i + 1 :])

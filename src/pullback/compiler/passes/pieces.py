@@ -151,7 +151,7 @@ class PieceWriter:
 
 def _find_factor(m: Node) -> float | None:
     """Return the number that a node multiplies an array by, -1 for its negative; None if it is no finite multiple."""
-    if m.kind is not MAP or m.data[0].kernel not in (np.negative, np.multiply):
+    if m.kind is not MAP or m.data[0].kernel not in (np.negative, np.multiply) or all(map(is_number, m.args)):
         return None
     factors: list[float] = [a.data.item() for a in m.args if is_number(a)] if len(m.args) == 2 else [-1.0]
     return factors[0] if len(factors) == 1 and np.isfinite(factors[0]) else None
