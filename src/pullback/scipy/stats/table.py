@@ -39,11 +39,11 @@ def _invgauss_log_share(x: Any, mu: Any, sign: int) -> Any:
     return main + np.log1p(sign * np.exp(2 / mu + call("log_ndtr", -(x / mu + 1) / np.sqrt(x)) - main))
 
 
-def _get_positive_range(*_: object) -> Any:
+def _span_positive(*_: object) -> Any:
     return 0.0, np.inf
 
 
-def _get_unit_range(*_: object) -> Any:
+def _span_unit(*_: object) -> Any:
     return 0.0, 1.0
 
 
@@ -139,37 +139,37 @@ CONTINUOUS = {d.name: d for d in (
         lambda x, df: call("chdtr", df, x), lambda x, df: call("chdtrc", df, x),
         lambda q, df: 2 * call("gammaincinv", df / 2, q), lambda q, df: call("chdtri", df, q),
         lambda df: df, lambda df: 2 * df,
-        lambda df: df / 2 + math.log(2) + _gammaln(df / 2) + (1 - df / 2) * _psi(df / 2), support=_get_positive_range,
+        lambda df: df / 2 + math.log(2) + _gammaln(df / 2) + (1 - df / 2) * _psi(df / 2), support=_span_positive,
     ),
     Continuous(
         "f", ("dfn", "dfd"), _f_logpdf, lambda x, n, m: call("fdtr", n, m, x), lambda x, n, m: call("fdtrc", n, m, x),
         lambda q, n, m: call("fdtri", n, m, q), lambda q, n, m: call("fdtri", n, m, 1 - q),
         lambda n, m: np.where(m > 2, m / (np.where(m > 2, m, 3.0) - 2), np.inf),
-        lambda n, m: 2 * m * m * (n + m - 2) / (n * (m - 2) ** 2 * (m - 4)), support=_get_positive_range,
+        lambda n, m: 2 * m * m * (n + m - 2) / (n * (m - 2) ** 2 * (m - 4)), support=_span_positive,
     ),
     Continuous(
         "beta", ("a", "b"), lambda x, a, b: _xlogy(a - 1, x) + _xlog1py(b - 1, -x) - call("betaln", a, b),
         lambda x, a, b: call("betainc", a, b, x), lambda x, a, b: call("betaincc", a, b, x),
         lambda q, a, b: call("betaincinv", a, b, q), lambda q, a, b: call("betainccinv", a, b, q),
-        lambda a, b: a / (a + b), lambda a, b: a * b / ((a + b) ** 2 * (a + b + 1)), _beta_entropy, support=_get_unit_range,
+        lambda a, b: a / (a + b), lambda a, b: a * b / ((a + b) ** 2 * (a + b + 1)), _beta_entropy, support=_span_unit,
     ),
     *(Continuous(
         name, ("a",), lambda x, a: _xlogy(a - 1, x) - x - _gammaln(a),
         lambda x, a: call("gammainc", a, x), lambda x, a: call("gammaincc", a, x),
         lambda q, a: call("gammaincinv", a, q), lambda q, a: call("gammainccinv", a, q),
-        lambda a: a, lambda a: a, _gamma_entropy, support=_get_positive_range,
+        lambda a: a, lambda a: a, _gamma_entropy, support=_span_positive,
     ) for name in ("gamma", "erlang")),
     Continuous(
         "invgamma", ("a",), lambda x, a: -(a + 1) * np.log(x) - _gammaln(a) - 1 / x,
         lambda x, a: call("gammaincc", a, 1 / x), lambda x, a: call("gammainc", a, 1 / x),
         lambda q, a: 1 / call("gammainccinv", a, q), lambda q, a: 1 / call("gammaincinv", a, q),
         lambda a: 1 / (a - 1), lambda a: 1 / ((a - 1) ** 2 * (a - 2)),
-        lambda a: a - (a + 1) * _psi(a) + _gammaln(a), support=_get_positive_range,
+        lambda a: a - (a + 1) * _psi(a) + _gammaln(a), support=_span_positive,
     ),
     Continuous(
         "expon", (), lambda x: -x, lambda x: -np.expm1(-x), lambda x: np.exp(-x), lambda q: -np.log1p(-q),
         lambda q: -np.log(q), lambda: np.float64(1), lambda: np.float64(1), lambda: np.float64(1),
-        logsf_of=lambda x: -x, support=_get_positive_range,
+        logsf_of=lambda x: -x, support=_span_positive,
     ),
     Continuous(
         "lognorm", ("s",), lambda x, s: -np.log(x) ** 2 / (2 * s * s) - np.log(s * x) - HALF_LOG_TWO_PI,
@@ -178,7 +178,7 @@ CONTINUOUS = {d.name: d for d in (
         lambda s: np.exp(s * s / 2), lambda s: np.exp(s * s) * np.expm1(s * s),
         lambda s: 0.5 + HALF_LOG_TWO_PI + np.log(s),
         lambda x, s: call("log_ndtr", np.log(x) / s), lambda x, s: call("log_ndtr", -np.log(x) / s),
-        support=_get_positive_range,
+        support=_span_positive,
     ),
     Continuous(
         "laplace", (), lambda x: -np.abs(x) - math.log(2),
@@ -203,14 +203,14 @@ CONTINUOUS = {d.name: d for d in (
     ),
     Continuous(
         "uniform", (), lambda x: 0.0 * x, lambda x: x, lambda x: 1 - x, lambda q: q, lambda q: 1 - q,
-        lambda: np.float64(0.5), lambda: np.float64(1 / 12), lambda: np.float64(0), support=_get_unit_range,
+        lambda: np.float64(0.5), lambda: np.float64(1 / 12), lambda: np.float64(0), support=_span_unit,
     ),
     Continuous(
         "weibull_min", ("c",), lambda x, c: np.log(c) + _xlogy(c - 1, x) - x**c,
         lambda x, c: -np.expm1(-(x**c)), lambda x, c: np.exp(-(x**c)), lambda q, c: (-np.log1p(-q)) ** (1 / c),
         lambda q, c: (-np.log(q)) ** (1 / c), lambda c: call("gamma", 1 + 1 / c),
         lambda c: call("gamma", 1 + 2 / c) - call("gamma", 1 + 1 / c) ** 2,
-        lambda c: EULER * (1 - 1 / c) - np.log(c) + 1, logsf_of=lambda x, c: -(x**c), support=_get_positive_range,
+        lambda c: EULER * (1 - 1 / c) - np.log(c) + 1, logsf_of=lambda x, c: -(x**c), support=_span_positive,
     ),
     Continuous(
         "weibull_max", ("c",), lambda x, c: np.log(c) + _xlogy(c - 1, -x) - (-x) ** c,
@@ -229,7 +229,7 @@ CONTINUOUS = {d.name: d for d in (
         "lomax", ("c",), lambda x, c: np.log(c) - (c + 1) * np.log1p(x), lambda x, c: -np.expm1(-c * np.log1p(x)),
         lambda x, c: np.exp(-c * np.log1p(x)), lambda q, c: np.expm1(-np.log1p(-q) / c),
         lambda q, c: q ** (-1 / c) - 1, lambda c: 1 / (c - 1), lambda c: c / ((c - 2) * (c - 1) ** 2),
-        lambda c: 1 + 1 / c - np.log(c), support=_get_positive_range,
+        lambda c: 1 + 1 / c - np.log(c), support=_span_positive,
     ),
     Continuous(
         "genpareto", ("c",), lambda x, c: -(c + 1) * _pareto_tail(x, c), lambda x, c: -np.expm1(-_pareto_tail(x, c)),
@@ -253,12 +253,12 @@ CONTINUOUS = {d.name: d for d in (
         "halfnorm", (), lambda x: 0.5 * math.log(2 / math.pi) - x * x / 2, lambda x: call("erf", x / math.sqrt(2)),
         lambda x: 2 * call("ndtr", -x), lambda q: _normal_quantile((1 + q) / 2), lambda q: -_normal_quantile(q / 2),
         lambda: np.float64(math.sqrt(2 / math.pi)), lambda: np.float64(1 - 2 / math.pi),
-        lambda: np.float64(0.5 * math.log(math.pi / 2) + 0.5), support=_get_positive_range,
+        lambda: np.float64(0.5 * math.log(math.pi / 2) + 0.5), support=_span_positive,
     ),
     Continuous(
         "halfcauchy", (), lambda x: math.log(2 / math.pi) - np.log1p(x * x), lambda x: 2 / math.pi * np.arctan(x),
         lambda x: 1 - 2 / math.pi * np.arctan(x), lambda q: np.tan(math.pi / 2 * q),
-        entropy_of=lambda: np.float64(math.log(2 * math.pi)), support=_get_positive_range,
+        entropy_of=lambda: np.float64(math.log(2 * math.pi)), support=_span_positive,
     ),
     Continuous(
         "gumbel_r", (), lambda x: -x - np.exp(-x), lambda x: np.exp(-np.exp(-x)), lambda x: -np.expm1(-np.exp(-x)),
@@ -274,7 +274,7 @@ CONTINUOUS = {d.name: d for d in (
         "rayleigh", (), lambda x: np.log(x) - x * x / 2, lambda x: -np.expm1(-x * x / 2), lambda x: np.exp(-x * x / 2),
         lambda q: np.sqrt(-2 * np.log1p(-q)), lambda q: np.sqrt(-2 * np.log(q)),
         lambda: np.float64(math.sqrt(math.pi / 2)), lambda: np.float64((4 - math.pi) / 2),
-        lambda: np.float64(EULER / 2 + 1 - 0.5 * math.log(2)), logsf_of=lambda x: -x * x / 2, support=_get_positive_range,
+        lambda: np.float64(EULER / 2 + 1 - 0.5 * math.log(2)), logsf_of=lambda x: -x * x / 2, support=_span_positive,
     ),
     Continuous(
         "maxwell", (), lambda x: 0.5 * math.log(2 / math.pi) + 2 * np.log(x) - x * x / 2,
@@ -282,7 +282,7 @@ CONTINUOUS = {d.name: d for d in (
         lambda q: np.sqrt(2 * call("gammaincinv", 1.5 + 0 * q, q)),
         lambda q: np.sqrt(2 * call("gammainccinv", 1.5 + 0 * q, q)),
         lambda: np.float64(2 * math.sqrt(2 / math.pi)), lambda: np.float64(3 - 8 / math.pi),
-        lambda: np.float64(EULER + 0.5 * math.log(2 * math.pi) - 0.5), support=_get_positive_range,
+        lambda: np.float64(EULER + 0.5 * math.log(2 * math.pi) - 0.5), support=_span_positive,
     ),
     Continuous(
         "chi", ("df",), lambda x, df: _xlogy(df - 1, x) - x * x / 2 - (df / 2 - 1) * math.log(2) - _gammaln(df / 2),
@@ -290,12 +290,12 @@ CONTINUOUS = {d.name: d for d in (
         lambda q, df: np.sqrt(2 * call("gammaincinv", df / 2, q)),
         lambda q, df: np.sqrt(2 * call("gammainccinv", df / 2, q)),
         lambda df: math.sqrt(2) * call("poch", df / 2, 0.5 + 0 * df),
-        lambda df: df - 2 * call("poch", df / 2, 0.5 + 0 * df) ** 2, support=_get_positive_range,
+        lambda df: df - 2 * call("poch", df / 2, 0.5 + 0 * df) ** 2, support=_span_positive,
     ),
     Continuous(
         "triang", ("c",), _triangle_logpdf, _triangle_cdf, None,
         lambda q, c: np.where(q < c, np.sqrt(c * q), 1 - np.sqrt((1 - c) * (1 - q))), None, lambda c: (c + 1) / 3,
-        lambda c: (1 - c + c * c) / 18, lambda c: 0.5 - math.log(2) + 0 * c, support=_get_unit_range,
+        lambda c: (1 - c + c * c) / 18, lambda c: 0.5 - math.log(2) + 0 * c, support=_span_unit,
     ),
     Continuous(
         "truncnorm", ("a", "b"), _truncnorm_logpdf, lambda x, a, b: _between(a, x) / _between(a, b),
@@ -308,7 +308,7 @@ CONTINUOUS = {d.name: d for d in (
         "invgauss", ("mu",), lambda x, mu: -HALF_LOG_TWO_PI - 1.5 * np.log(x) - ((x - mu) / mu) ** 2 / (2 * x),
         lambda x, mu: call("ndtr", (x / mu - 1) / np.sqrt(x))
         + np.exp(2 / mu + call("log_ndtr", -(x / mu + 1) / np.sqrt(x))),
-        mean_of=lambda mu: mu, var_of=lambda mu: mu**3, support=_get_positive_range,
+        mean_of=lambda mu: mu, var_of=lambda mu: mu**3, support=_span_positive,
         logcdf_of=lambda x, mu: _invgauss_log_share(x, mu, 1), logsf_of=lambda x, mu: _invgauss_log_share(x, mu, -1),
     ),
     Continuous(
@@ -321,24 +321,24 @@ CONTINUOUS = {d.name: d for d in (
     Continuous(
         "powerlaw", ("a",), lambda x, a: np.log(a) + _xlogy(a - 1, x), lambda x, a: x**a, None,
         lambda q, a: q ** (1 / a), None, lambda a: a / (a + 1), lambda a: a / ((a + 2) * (a + 1) ** 2),
-        lambda a: 1 - 1 / a - np.log(a), support=_get_unit_range,
+        lambda a: 1 - 1 / a - np.log(a), support=_span_unit,
     ),
     Continuous(
         "fisk", ("c",), lambda x, c: np.log(c) - (c + 1) * np.log(x) - 2 * np.log1p(x**-c),
         lambda x, c: 1 / (1 + x**-c), lambda x, c: 1 / (1 + x**c), lambda q, c: (q / (1 - q)) ** (1 / c),
         lambda q, c: ((1 - q) / q) ** (1 / c), lambda c: math.pi / c / np.sin(math.pi / c),
         lambda c: 2 * math.pi / c / np.sin(2 * math.pi / c) - (math.pi / c / np.sin(math.pi / c)) ** 2,
-        lambda c: 2 - np.log(c), support=_get_positive_range,
+        lambda c: 2 - np.log(c), support=_span_positive,
     ),
     Continuous(
         "burr12", ("c", "d"), lambda x, c, d: np.log(c) + np.log(d) + _xlogy(c - 1, x) - (d + 1) * np.log1p(x**c),
         lambda x, c, d: -np.expm1(-d * np.log1p(x**c)), lambda x, c, d: np.exp(-d * np.log1p(x**c)),
-        lambda q, c, d: np.expm1(-np.log1p(-q) / d) ** (1 / c), support=_get_positive_range,
+        lambda q, c, d: np.expm1(-np.log1p(-q) / d) ** (1 / c), support=_span_positive,
     ),
     Continuous(
         "gompertz", ("c",), lambda x, c: np.log(c) + x - c * np.expm1(x), lambda x, c: -np.expm1(-c * np.expm1(x)),
         lambda x, c: np.exp(-c * np.expm1(x)), lambda q, c: np.log1p(-np.log1p(-q) / c),
-        lambda q, c: np.log1p(-np.log(q) / c), support=_get_positive_range,
+        lambda q, c: np.log1p(-np.log(q) / c), support=_span_positive,
     ),
     Continuous(
         "hypsecant", (), lambda x: -np.log(math.pi * np.cosh(x)), lambda x: 2 / math.pi * np.arctan(np.exp(x)),
@@ -371,7 +371,7 @@ CONTINUOUS = {d.name: d for d in (
         lambda x, v: math.log(2) + _xlogy(v, v) + _xlogy(2 * v - 1, x) - _gammaln(v) - v * x * x,
         lambda x, v: call("gammainc", v, v * x * x), lambda x, v: call("gammaincc", v, v * x * x),
         lambda q, v: np.sqrt(call("gammaincinv", v, q) / v), lambda q, v: np.sqrt(call("gammainccinv", v, q) / v),
-        support=_get_positive_range,
+        support=_span_positive,
     ),
     Continuous(
         "gennorm", ("beta",), lambda x, b: np.log(b / 2) - _gammaln(1 / b) - np.abs(x) ** b,
@@ -382,7 +382,7 @@ CONTINUOUS = {d.name: d for d in (
     Continuous(
         "arcsine", (), lambda x: -np.log(math.pi * np.sqrt(x * (1 - x))), lambda x: 2 / math.pi * np.arcsin(np.sqrt(x)),
         None, lambda q: np.sin(math.pi / 2 * q) ** 2, mean_of=lambda: np.float64(0.5), var_of=lambda: np.float64(0.125),
-        support=_get_unit_range,
+        support=_span_unit,
     ),
 )}  # fmt: skip
 
