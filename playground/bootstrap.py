@@ -71,7 +71,7 @@ def run_code(code):
         sys.stdout.flush()
         own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILE]
         where = "".join(f"line {frame.lineno}: {frame.line}\n" for frame in own)
-        said = "".join(traceback.format_exception_only(error)).replace(f'  File "{FILE}", ', "  ")
-        print(f"{where}{said}", end="", file=sys.stderr)
+        message = "".join(traceback.format_exception_only(error)).replace(f'  File "{FILE}", ', "  ")
+        print(f"{where}{message}", end="", file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
