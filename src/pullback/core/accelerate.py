@@ -49,7 +49,8 @@ _functions: dict[Any, Elements | None] = {}
 _sums: dict[str, Any] = {}  # by the dtype's character
 _kernels: set[Any] = set()  # kernels of ops with one input that call several NumPy functions
 _lock = RLock()
-ERROR_STATE: Any = getattr(np._core.umath, "_extobj_contextvar", None)  # NumPy's, which has no value by default
+# NumPy's, which has no value by default
+ERROR_STATE: Any = getattr(np._core.umath, "_extobj_contextvar", None)  # type: ignore[attr-defined]
 _compiles: ContextVar[bool] = ContextVar("compiles", default=True)
 
 
