@@ -11,6 +11,7 @@ from pullback.core.lowering import position
 
 MAX_ROWS_AT_ONCE = 8  # rows that are scanned at the same time
 MIN_VECTOR_ELEMENTS = 64  # elements from which on a single row is scanned by vectors
+MIN_LANES = 8  # of these vectors; the scan within one of fewer takes as long as the elements one by one
 MAX_LANE_ELEMENTS = 16  # elements of a row up to which several rows are searched at once, one in each lane
 MAX_VECTORS_AT_ONCE = 4  # vectors along the inner axis whose accumulators stay in registers
 BLOCK_BYTES = 4096  # of neighbours that are computed together: their last results are still in the first-level cache
@@ -75,9 +76,8 @@ class ScanPlan(AxisPlan):
         self.shift = int(bool(params.get("exclusive")))
         self.count = self.length - self.shift
         regroups = self.node.data[0].lower.regroups and x.dtype.kind == "f"
-        self.by_vectors = (
-            self.inner == 1 and self.outer < 3 and regroups and self.count >= MIN_VECTOR_ELEMENTS and self.width > 1
-        )
+        is_long = self.count >= MIN_VECTOR_ELEMENTS and self.width >= MIN_LANES
+        self.by_vectors = self.inner == 1 and self.outer < 3 and regroups and is_long
         self.rows = 1 if self.by_vectors else min(MAX_ROWS_AT_ONCE, self.outer)
         self.in_registers = self.vectors <= MAX_VECTORS_AT_ONCE
 
