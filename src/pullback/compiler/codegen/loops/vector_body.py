@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import reduce
 from math import prod
 from typing import NamedTuple
@@ -55,7 +55,10 @@ class VectorBody:
 
     def emit(self) -> None:
         """Emit everything that is stored or reduced in the pass, with one flag for all lanes that need a slow path."""
-        with self.code.collect_rare() if self.code.flags_rare else nullcontext([]) as rare:
+        collecting: AbstractContextManager[list[Value]] = nullcontext([])
+        if self.code.flags_rare:
+            collecting = self.code.collect_rare()
+        with collecting as rare:
             for n in self.plan.results[self.number]:
                 self._finish(n, [self.value(use) for use in self.plan.list_result_uses(n)])
         if rare:
