@@ -79,6 +79,7 @@ class Code:
         self.rare: list[Value] | None = None  # inside ``collect_rare``: the lanes that need a slow path
         self.flags_rare = False  # whether a flag is set where a lane needs a slow path, instead of taking it
         self.existing: str | None = None  # the mask of the lanes whose rows exist; None if all do
+        self.splits: dict[str, tuple[str, str, int]] = {}  # by quotient: the index divided, the remainder, the divisor
         self.shared: dict[Any, Any] = {}  # values that later lines of the same basic block may use again
 
     @property

@@ -56,8 +56,10 @@ def split_index(code: Code, index: str, axes: list[Axis]) -> dict[int, str]:
         if axis is axes[0]:
             found[axis.members[-1]] = rest
         else:
-            found[axis.members[-1]] = code.op(f"urem i64 {rest}, {axis.length}")
-            rest = code.op(f"udiv i64 {rest}, {axis.length}")
+            whole, length = rest, axis.length
+            found[axis.members[-1]] = part = code.op(f"urem i64 {whole}, {length}")
+            rest = code.op(f"udiv i64 {whole}, {length}")
+            code.splits[rest] = whole, part, length
     return found
 
 
@@ -90,9 +92,17 @@ class ArrayAccess:
     def offset(self, use: Use) -> str:
         """Return the offset of a use's first element along the innermost axis, at the indices of the outer loops."""
         at = self.plan.begin(use)
-        for axis, place in self.places.items():
-            at = self.code.add(at, self.code.times(place, use.strides[axis]))
+        for place, stride in self._join_indices({place: use.strides[i] for i, place in self.places.items()}).items():
+            at = self.code.add(at, self.code.times(place, stride))
         return at
+
+    def _join_indices(self, strides: dict[str, int]) -> dict[str, int]:
+        """Return the stride of each index; parts that an index was split into are joined again if strides allow it."""
+        for rest, (whole, part, length) in reversed(self.code.splits.items()):
+            if rest in strides and part in strides and strides[rest] == strides[part] * length:
+                strides[whole] = strides.pop(part)
+                del strides[rest]
+        return strides
 
     def place(self, use: Use, index: str, axis: int | None) -> str:
         """Return the offset of the element of a use that has ``index`` along the innermost axis."""
