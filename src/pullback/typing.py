@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArgNames", "ArgNums", "Array", "ArrayLike", "ArrayOrNumber", "Axis", "DType", "Function",
-    "Index", "Lengths", "Nested", "Number", "Operand", "Padding", "Params", "Seed", "Shape",
-    "ShapeLike", "SupportsArray", "TensorLike", "TensorOrNested", "Tree", "Value",
+    "Index", "Lengths", "Nested", "Number", "Operand", "Padding", "Params", "PythonNumber", "Seed",
+    "Shape", "ShapeLike", "SupportsArray", "TensorLike", "TensorOrNested", "Tree", "Value",
 ]  # fmt: skip
 
 
@@ -32,6 +32,9 @@ class SupportsArray(Protocol):
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Number: TypeAlias = complex  # and so float, int and bool
+PythonNumber: TypeAlias = (
+    bool | Any
+)  # a bool, int, float or complex of unknown kind: every number may be declared of it
 ArrayLike: TypeAlias = SupportsArray | complex  # an op of these gives an array
 ArrayOrNumber: TypeAlias = Array | complex
 Nested: TypeAlias = list[Any] | tuple[Any, ...]  # nested lists of numbers, which become a Tensor

@@ -47,9 +47,15 @@ def loss(x: pb.Tensor, scale: float = 1.0) -> pb.Tensor:
     return (x * x).sum() * scale
 
 
+def misfit(w: pb.Tensor, x: pb.Tensor, y: pb.Tensor) -> pb.Tensor:
+    return loss(w * x - y)
+
+
 text: str = pb.exp(t)  # error
 array: pb.Tensor = pb.exp(np.ones(2))  # error
 number: int = t.shape  # error
+name: str = t.numpy()  # error
+word: str = t.item()  # error
 pb.moments(t).means  # error
 
 # ---- functions of functions
@@ -57,6 +63,15 @@ pb.moments(t).means  # error
 pb.grad(loss)(t, scale="2")  # error
 pb.grad(loss)(t, 1.0, 2.0)  # error
 pb.grad(loss)()  # error
+pb.grad(loss)("a")  # error
+pb.grad(loss)(None)  # error
+pb.grad(lambda w, x, y: loss(w * x - y))(t, t, t) * 2  # error
+by_first: pb.Tensor = pb.grad(misfit)(t, t, t)  # error
+both: pb.ValueAndGrad = pb.value_and_grad(misfit)(t, t, t)  # error
+matrix: pb.Tensor = pb.jacobian(misfit)(t, t, t)  # error
+second: pb.Tensor = pb.hessian(misfit)(t, t, t)  # error
+pb.grad(misfit, argnums=0)(t, t)  # error
+tangents: str = pb.jvp(loss, [t], [t])[1]  # error
 pb.grad(3.0)  # error
 pb.grad(loss, unconnected="ignore")  # error
 slope: str = pb.grad(loss)(t)  # error
@@ -87,6 +102,8 @@ step(t, 2).tnah()  # error
 clipped(t, t)  # error
 clipped(t)[0].tnah()  # error
 pb.compile(step, thread=2)  # error
+pb.compile(step, backend="lvm")  # error
+pb.jacobian(loss, "backward")  # error
 pb.vmap(loss)(t, scale="2")  # error
 pb.checkpoint(loss)(t, rate=2.0)  # error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, assert_type
 
 import numpy as np
@@ -43,7 +44,10 @@ assert_type(t.mean(0, keepdims=True).squeeze(), pb.Tensor)
 assert_type(t.shape, tuple[int, ...])
 assert_type(float(t.sum()), float)
 rows: list[pb.Tensor] = list(t)
-numbers: Array = t.numpy()
+assert_type(t.numpy(), Array)
+count: int = pb.sum(pb.tensor([1, 2])).item()
+total: float = t.sum().item()
+positive: bool = (t > 0).all().item()
 text = f"{t.sum():.3f} {t} {len(t)} {t.ndim} {t.dtype}"
 
 # ---- ops: a Tensor for Tensors and lists, an array for arrays
@@ -83,6 +87,34 @@ def normalize(x: TensorLike) -> TensorLike:
     return pb.exp(x) / pb.sum(pb.exp(x))
 
 
+# ---- NumPy's functions: its stubs say what they return, mostly Any or an array
+
+total_of_all: pb.Tensor = np.sum(t)
+total_of_rows: pb.Tensor = np.sum(t, axis=1)
+largest: pb.Tensor = np.max(t)
+smallest: pb.Tensor = np.min(t, axis=0)
+product: pb.Tensor = np.dot(t, t)
+other_product: pb.Tensor = np.matmul(a, t)
+inner: pb.Tensor = np.inner(t, t)
+contracted: pb.Tensor = np.einsum("ij,jk->ik", t, a)
+diagonal_sum: pb.Tensor = np.trace(t)
+determinant: pb.Tensor = np.linalg.det(t)
+norms: pb.Tensor = np.linalg.norm(t, axis=0)
+middle: pb.Tensor = np.median(t)
+for made in (
+    np.sin(t), np.exp(t) * 2, np.maximum(t, 0.0), np.add(a, t), np.mean(t), np.mean(t, axis=0), np.var(t), np.std(t, 0),
+    np.prod(t), np.concatenate([t, t]), np.concatenate([t, a]), np.stack([t, t]), np.vstack([t, a]),
+    np.where(a > 0, t, 0.0), np.where(t > 0, t, a), np.outer(t, t), np.tensordot(t, t, 1), np.reshape(t, (4, 1)),
+    np.transpose(t), np.expand_dims(t, 0), np.squeeze(t), np.clip(t, 0.0, 1.0), np.cumsum(t), np.sort(t), np.roll(t, 1),
+    np.pad(t, 1), np.tile(t, 2), np.broadcast_to(t, (3, 2, 2)), np.linalg.norm(t), np.linalg.inv(t),
+    np.linalg.solve(t, a), np.linalg.cholesky(t @ t.T), np.linalg.eigh(t).eigenvalues, np.fft.fft(t), np.zeros_like(t),
+):  # fmt: skip
+    assert isinstance(made, pb.Tensor)
+assert_type(np.asarray(t).shape, tuple[Any, ...])
+np.testing.assert_allclose(t, t.numpy())
+assert np.allclose(t, t.numpy())
+stored: list[NDArray[Any]] = [np.array(t), np.asarray(t, dtype=np.float64)]
+
 # ---- gradients
 
 
@@ -110,12 +142,56 @@ assert_type(pb.value_and_grads(lambda x, y: x * y)([t, t]).grads, list[pb.Tensor
 assert_type(pb.hessian(loss)(t), pb.Tensor)
 assert_type(pb.jacobian(pb.tanh)(t), pb.Tensor)
 slope: NDArray[np.float64] = pb.grad(energy)(np.ones(3))
-pb.grad(loss, argnums=0)(t, 2.0)
+assert_type(pb.grad(loss, argnums=0)(t, 2.0), pb.Tensor)
 pb.grad(lambda x, y: x * y, argnums=(0, 1))(t, t)
-pb.grad(lambda x: x * x)(t, dy=t)
+pb.grad(lambda x, y: x * y, argnames=["x", "y"])(x=t, y=t)
+assert_type(pb.grad(lambda x: x * x)(t, dy=t), pb.Tensor)
+assert_type(pb.grad(lambda x: x * x)(t, t), pb.Tensor)
+assert_type(pb.grad(lambda x, y: (x * y).sum())(t, y=t), pb.Tensor)
+assert_type(pb.grad(pb.tanh)(t, t), pb.Tensor)
+pb.grad(loss, unconnected=pb.UnconnectedGradients.ZERO)(t)
 value, tangent = pb.jvp(loss, [t], [t])
+assert_type(tangent, pb.Tensor)
 result, pull = pb.vjp(loss, t)
+assert_type(result, pb.Tensor)
 (cotangent,) = pull(1.0)
+linear_value, push = pb.linearize(loss, t)
+assert_type(push(t), pb.Tensor)
+
+
+def mixed(w: pb.Tensor, x: pb.Tensor) -> pb.Tensor:
+    return (w * w * x).sum()
+
+
+assert_type(pb.jacobian(pb.grad(loss))(t), pb.Tensor)
+assert_type(pb.grad(lambda w: pb.grad(loss)(w).sum())(t), pb.Tensor)
+assert_type(pb.jacobian(pb.grad(mixed, argnums=0), argnums=0)(t, t), pb.Tensor)
+pb.jacobian(pb.grad(mixed, argnums=0), argnums=1)(t, t)
+
+
+def flatness(w: pb.Tensor) -> pb.Tensor:
+    return pb.grad(lambda u: (u * u).sum())(w)
+
+
+@dataclass
+class Weights:
+    """A tree of a class of one's own."""
+
+    w: pb.Tensor
+
+
+def weights_loss(weights: Weights) -> pb.Tensor:
+    return loss(weights.w)
+
+
+assert_type(pb.grad(weights_loss)(Weights(t)), Weights)
+
+
+def pull_back(f: Callable[..., pb.Tensor], dy: pb.Tensor) -> pb.Tensor:
+    return pb.grad(f)(t, dy)
+
+
+pull_back(pb.sin, t)
 
 
 def with_aux(w: pb.Tensor) -> tuple[pb.Tensor, str]:
@@ -123,6 +199,7 @@ def with_aux(w: pb.Tensor) -> tuple[pb.Tensor, str]:
 
 
 assert_type(pb.grad(with_aux, has_aux=True)(t), tuple[pb.Tensor, str])
+assert_type(pb.jvp(with_aux, [t], [t], has_aux=True)[2], str)
 
 # ---- variables, tapes, optimizers
 
@@ -206,7 +283,7 @@ assert_type(block(t, layers=3), pb.Tensor)
 assert_type(Regression().predict(t), pb.Tensor)
 assert_type(pb.vmap(loss)(t), pb.Tensor)
 assert_type(pb.stop_gradient(t), pb.Tensor)
-fast = pb.compile(pb.value_and_grad(loss))
+fast = pb.compile(pb.value_and_grad(loss), backend="auto")
 assert_type(fast(t).grad, pb.Tensor)
 
 

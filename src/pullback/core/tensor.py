@@ -30,7 +30,7 @@ from pullback.errors import ArgumentError, BatchedValueError, SymbolValueError, 
 
 if TYPE_CHECKING:
     from pullback.signatures.tensor_ops import TensorOps
-    from pullback.typing import DType, TensorLike, Value
+    from pullback.typing import Array, DType, PythonNumber, TensorLike, Value
 else:  # the ops are put on the class where they are defined, as methods and operators
     TensorOps = object
 
@@ -251,9 +251,8 @@ class Tensor(TensorOps):
             return stand_in(*args, **kwargs)
         return LATER["function"](func, args, kwargs)
 
-    @property
-    def __array__(self) -> Any:
-        """Return the values for ``np.asarray``; raise an error if a transform follows them.
+    def _choose_array(self) -> Callable[..., Any]:
+        """Return the method by which NumPy makes an array; what it returns raises if a transform follows the values.
 
         A traced number has no such method, so ``np.array([x[0], x[1]])`` holds the tensors themselves, as objects.
         """
@@ -269,6 +268,13 @@ class Tensor(TensorOps):
         if not t.shape:
             raise AttributeError("__array__")
         return t._values
+
+    if TYPE_CHECKING:  # which makes a tensor an ArrayLike of NumPy's stubs
+
+        def __array__(self, dtype: DType = None, copy: bool | None = None) -> Array: ...
+
+    else:
+        __array__ = property(_choose_array)
 
     def _as_index(self, dtype: DType = None, copy: bool | None = None) -> Any:
         return np.asarray(self.__index__())
@@ -367,13 +373,14 @@ class Tensor(TensorOps):
             )
         return t.value
 
-    def numpy(self) -> Any:
+    def numpy(self) -> Array:
         """Return a new NumPy array with the values."""
         return np.array(self._concrete("numpy"))
 
-    def item(self, *index: object) -> Any:
+    def item(self, *index: object) -> PythonNumber:
         """Return the one element, or that at an index, as a Python number."""
-        return self._concrete("item").item(*index)
+        number: PythonNumber = self._concrete("item").item(*index)
+        return number
 
     def tolist(self) -> Any:
         """Return nested lists of Python numbers."""

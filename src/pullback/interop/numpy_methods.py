@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -75,14 +75,13 @@ def _view(x: Tensor, dtype: DType = None, type: Any = None) -> Any:
     return x[...]
 
 
-def _tobytes(x: Tensor, order: str = "C") -> bytes:
+def _tobytes(x: Tensor, order: Literal["K", "A", "C", "F"] = "C") -> bytes:
     """Return the bytes of all elements, in the order of C or of Fortran.
 
     >>> pb.tensor([1.0], "float32").tobytes()
     b'\\x00\\x00\\x80?'
     """
-    values: bytes = x.numpy().tobytes(order)
-    return values
+    return x.numpy().tobytes(order)
 
 
 def _conj(x: Tensor, out: Any = None) -> Any:

@@ -10,7 +10,7 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
 from pullback.interop.numpy_methods import Flat
 from pullback.typing import Array, Axis, DType, Index, Lengths, Number, Padding, Seed, ShapeLike, TensorLike, Value
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 V = TypeVar("V")
 
@@ -901,7 +901,7 @@ class TensorOps:
         """Return ``x`` as float32."""
     def to_int(self) -> Tensor:
         """Return ``x`` as int32, truncated towards 0."""
-    def tobytes(self, order: str = "C") -> bytes:
+    def tobytes(self, order: Literal["K", "A", "C", "F"] = "C") -> bytes:
         """Return the bytes of all elements, in the order of C or of Fortran."""
     def topk(self, k: int | None = 1, sorted: bool = True) -> TopK[Tensor]:
         """Return the ``k`` largest elements along the last axis, in descending order, and their indices."""

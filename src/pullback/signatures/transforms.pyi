@@ -1,7 +1,10 @@
 """The transforms of functions: each keeps the parameters of the function that it is given.
 
 A derivative has the type of what it is taken by: ``grad(f)`` of an array is an array, of a dict of Tensors a dict of
-Tensors.  ``P`` are the parameters of ``f``, without the first one where that is differentiated by.
+Tensors.  ``P`` are the parameters of ``f``, without the first one, ``X0``, where that is differentiated by.
+
+Without ``argnums`` a derivative takes one argument by position, and ``dy`` where ``f`` takes no more: other calls give
+an ``ArgnumsNeeded``, which nothing accepts.
 """
 # mypy: disable-error-code="overload-overlap"
 
@@ -10,11 +13,14 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
+from typing_extensions import TypeVar as DefaultTypeVar
+
 from pullback.compiler.api import Program
 from pullback.compiler.profile import Profile
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
-from pullback.typing import TensorLike
+from pullback.transforms.reverse import UnconnectedGradients
+from pullback.typing import ArrayLike, TensorLike
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -30,10 +36,16 @@ V = TypeVar("V")
 G = TypeVar("G")
 R_co = TypeVar("R_co", covariant=True)
 A_co = TypeVar("A_co", covariant=True)
+K = DefaultTypeVar("K", bound=Literal[0] | None, default=None)
+K_co = TypeVar("K_co", covariant=True)
+X0 = TypeVar("X0", bound=Any)  # the first parameter of f; the bound makes that of a lambda Any
+N = TypeVar("N", bound=ArrayLike | list[Any] | tuple[Any, ...] | dict[Any, Any])
 
 ArgNums = int | Sequence[int] | None
 ArgNames = str | Sequence[str] | None
-Unconnected = Literal["raise", "zero", "none"]
+Unconnected = Literal["raise", "zero", "none"] | UnconnectedGradients
+Backend = Literal["auto", "llvm", "numpy", "jax", "torch", "cupy"]
+Mode = Literal["auto", "forward", "reverse"]
 
 class ValueAndGrad(NamedTuple, Generic[V, G]):
     """The result of ``value_and_grad``."""
@@ -49,29 +61,57 @@ class ValueAndGrads(NamedTuple, Generic[V, G]):
 
 # ---- what the transforms return
 
-class Derivative(Protocol[P]):
-    """``grad(f)``, ``jacobian(f)`` and ``hessian(f)``."""
+class ArgnumsNeeded:
+    """What ``grad(f)(x, y)`` is to a type checker: it raises, ``grad(f, argnums=0)(x, y)`` is meant."""
+
+class Derivative(Protocol[X0, P, K_co]):  # type: ignore[misc]
+    """``grad(f)``, ``jacobian(f)`` and ``hessian(f)``; ``K`` is ``argnums``, None or 0."""
 
     __name__: str
     __wrapped__: Callable[..., Any]
+    @property
+    def argnums(self) -> K_co: ...
+    @overload
+    def __call__(self: Derivative[X0, [], None], x: N, /, dy: TensorLike) -> N: ...
+    @overload
+    def __call__(
+        self: Derivative[X0, Concatenate[Any, Q], None], x: Any, second: Any, /, *args: Q.args, **kwargs: Q.kwargs
+    ) -> ArgnumsNeeded: ...
     @overload
     def __call__(self, x: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> Tensor: ...
     @overload
-    def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> X: ...
+    def __call__(self, x: N, /, *args: P.args, **kwargs: P.kwargs) -> N: ...
     @overload
-    def __call__(self, x: X, /, dy: TensorLike, **kwargs: Any) -> X: ...
+    def __call__(self, x: X0, /, *args: P.args, **kwargs: P.kwargs) -> X0: ...
+    @overload
+    def __call__(self, x: X, /, *args: Any, dy: TensorLike, **kwargs: Any) -> X: ...
 
-class DerivativeAndAux(Protocol[P, A_co]):
+class DerivativeAndAux(Protocol[X0, P, K_co, A_co]):  # type: ignore[misc]
     """The same of a function that returns ``(y, aux)``."""
 
     __name__: str
     __wrapped__: Callable[..., Any]
+    @property
+    def argnums(self) -> K_co: ...
+    @overload
+    def __call__(self: DerivativeAndAux[X0, [], None, A_co], x: N, /, dy: TensorLike) -> tuple[N, A_co]: ...
+    @overload
+    def __call__(
+        self: DerivativeAndAux[X0, Concatenate[Any, Q], None, A_co],
+        x: Any,
+        second: Any,
+        /,
+        *args: Q.args,
+        **kwargs: Q.kwargs,
+    ) -> ArgnumsNeeded: ...
     @overload
     def __call__(self, x: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> tuple[Tensor, A_co]: ...
     @overload
-    def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> tuple[X, A_co]: ...
+    def __call__(self, x: N, /, *args: P.args, **kwargs: P.kwargs) -> tuple[N, A_co]: ...
     @overload
-    def __call__(self, x: X, /, dy: TensorLike, **kwargs: Any) -> tuple[X, A_co]: ...
+    def __call__(self, x: X0, /, *args: P.args, **kwargs: P.kwargs) -> tuple[X0, A_co]: ...
+    @overload
+    def __call__(self, x: X, /, *args: Any, dy: TensorLike, **kwargs: Any) -> tuple[X, A_co]: ...
 
 class ChosenDerivatives(Protocol[P, R_co]):
     """The same by the arguments that ``argnums`` and ``argnames`` choose."""
@@ -83,29 +123,61 @@ class ChosenDerivatives(Protocol[P, R_co]):
     @overload
     def __call__(self, *args: Any, dy: TensorLike, **kwargs: Any) -> R_co: ...
 
-class ValueAndDerivative(Protocol[P]):
+class ValueAndDerivative(Protocol[X0, P, K_co]):  # type: ignore[misc]
     """``value_and_grad(f)``."""
 
     __name__: str
     __wrapped__: Callable[..., Any]
+    @property
+    def argnums(self) -> K_co: ...
+    @overload
+    def __call__(self: ValueAndDerivative[X0, [], None], x: N, /, dy: TensorLike) -> ValueAndGrad[Any, N]: ...
+    @overload
+    def __call__(
+        self: ValueAndDerivative[X0, Concatenate[Any, Q], None],
+        x: Any,
+        second: Any,
+        /,
+        *args: Q.args,
+        **kwargs: Q.kwargs,
+    ) -> ArgnumsNeeded: ...
     @overload
     def __call__(self, x: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[Tensor, Tensor]: ...
     @overload
-    def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[Any, X]: ...
+    def __call__(self, x: N, /, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[Any, N]: ...
     @overload
-    def __call__(self, x: X, /, dy: TensorLike, **kwargs: Any) -> ValueAndGrad[Any, X]: ...
+    def __call__(self, x: X0, /, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[Any, X0]: ...
+    @overload
+    def __call__(self, x: X, /, *args: Any, dy: TensorLike, **kwargs: Any) -> ValueAndGrad[Any, X]: ...
 
-class ValueAndDerivativeAndAux(Protocol[P, A]):
+class ValueAndDerivativeAndAux(Protocol[X0, P, K_co, A]):  # type: ignore[misc]
     """The same of a function that returns ``(y, aux)``."""
 
     __name__: str
     __wrapped__: Callable[..., Any]
+    @property
+    def argnums(self) -> K_co: ...
+    @overload
+    def __call__(
+        self: ValueAndDerivativeAndAux[X0, [], None, A], x: N, /, dy: TensorLike
+    ) -> ValueAndGrad[tuple[Any, A], N]: ...
+    @overload
+    def __call__(
+        self: ValueAndDerivativeAndAux[X0, Concatenate[Any, Q], None, A],
+        x: Any,
+        second: Any,
+        /,
+        *args: Q.args,
+        **kwargs: Q.kwargs,
+    ) -> ArgnumsNeeded: ...
     @overload
     def __call__(self, x: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[tuple[Tensor, A], Tensor]: ...
     @overload
-    def __call__(self, x: X, /, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[tuple[Any, A], X]: ...
+    def __call__(self, x: N, /, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[tuple[Any, A], N]: ...
     @overload
-    def __call__(self, x: X, /, dy: TensorLike, **kwargs: Any) -> ValueAndGrad[tuple[Any, A], X]: ...
+    def __call__(self, x: X0, /, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[tuple[Any, A], X0]: ...
+    @overload
+    def __call__(self, x: X, /, *args: Any, dy: TensorLike, **kwargs: Any) -> ValueAndGrad[tuple[Any, A], X]: ...
 
 class DerivativeList(Protocol):
     """``grads(f)``."""
@@ -149,10 +221,10 @@ class _Compiled(Protocol):
     def lower(self, *args: Any, **kwargs: Any) -> Program: ...
     def profile(self, *args: Any, rounds: int = 20, **kwargs: Any) -> Profile: ...
 
-class CompiledDerivative(Derivative[P], _Compiled, Protocol[P]):
+class CompiledDerivative(Derivative[X0, P, K_co], _Compiled, Protocol[X0, P, K_co]):  # type: ignore[misc]
     """``compile(grad(f))``."""
 
-class CompiledValueAndDerivative(ValueAndDerivative[P], _Compiled, Protocol[P]):
+class CompiledValueAndDerivative(ValueAndDerivative[X0, P, K_co], _Compiled, Protocol[X0, P, K_co]):  # type: ignore[misc]
     """``compile(value_and_grad(f))``."""
 
 class CustomFunction(Protocol[P, R_co]):
@@ -168,35 +240,73 @@ class Save(Protocol):
 
     def __call__(self, values: Any, /) -> Any: ...
 
+D = TypeVar("D", bound=Derivative[Any, ..., Any] | ValueAndDerivative[Any, ..., Any])
+
 # ---- gradients
 
 @overload
 def grad(
-    f: Callable[Concatenate[Any, P], Any],
-    argnums: Literal[0] | None = None,
+    f: Derivative[X0, P, Any],
+    argnums: K = ...,
     *,
     argnames: None = None,
     has_aux: Literal[False] = False,
     unconnected: Unconnected = "raise",
-) -> Derivative[P]:
+) -> Derivative[X0, P, K]: ...
+@overload
+def grad(
+    f: Derivative[Any, ..., Any],
+    argnums: ArgNums = None,
+    *,
+    argnames: ArgNames = None,
+    has_aux: bool = False,
+    unconnected: Unconnected = "raise",
+) -> ChosenDerivatives[..., Any]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[X0, P], Any],
+    argnums: K = ...,
+    *,
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+    unconnected: Unconnected = "raise",
+) -> Derivative[X0, P, K]:
     """Return the gradient of ``f(x)``, as a function ``g(x, dy=None, **kwargs)``."""
 
 @overload
 def grad(
-    f: Callable[Concatenate[Any, P], tuple[Any, A]],
-    argnums: Literal[0] | None = None,
+    f: Callable[Concatenate[X0, P], tuple[Any, A]],
+    argnums: K = ...,
     *,
     argnames: None = None,
     has_aux: Literal[True],
     unconnected: Unconnected = "raise",
-) -> DerivativeAndAux[P, A]: ...
+) -> DerivativeAndAux[X0, P, K, A]: ...
+@overload
+def grad(
+    f: Callable[P, Any],
+    argnums: int | Sequence[int],
+    *,
+    argnames: ArgNames = None,
+    has_aux: bool = False,
+    unconnected: Unconnected = "raise",
+) -> ChosenDerivatives[P, Any]: ...
+@overload
+def grad(
+    f: Callable[P, Any],
+    argnums: None = None,
+    *,
+    argnames: str | Sequence[str],
+    has_aux: bool = False,
+    unconnected: Unconnected = "raise",
+) -> ChosenDerivatives[P, Any]: ...
 @overload
 def grad(
     f: Callable[P, Any],
     argnums: ArgNums = None,
     *,
     argnames: ArgNames = None,
-    has_aux: bool = False,
+    has_aux: bool,
     unconnected: Unconnected = "raise",
 ) -> ChosenDerivatives[P, Any]: ...
 def grads(f: Callable[..., Any], *, has_aux: bool = False, unconnected: Unconnected = "raise") -> DerivativeList:
@@ -204,31 +314,67 @@ def grads(f: Callable[..., Any], *, has_aux: bool = False, unconnected: Unconnec
 
 @overload
 def value_and_grad(
-    f: Callable[Concatenate[Any, P], Any],
-    argnums: Literal[0] | None = None,
+    f: Derivative[X0, P, Any],
+    argnums: K = ...,
     *,
     argnames: None = None,
     has_aux: Literal[False] = False,
     unconnected: Unconnected = "raise",
-) -> ValueAndDerivative[P]:
-    """Return the value and gradient of ``f(x)`` as a named tuple, by a function ``g(x, dy=None, **kwargs)``."""
-
+) -> ValueAndDerivative[X0, P, K]: ...
 @overload
 def value_and_grad(
-    f: Callable[Concatenate[Any, P], tuple[Any, A]],
-    argnums: Literal[0] | None = None,
-    *,
-    argnames: None = None,
-    has_aux: Literal[True],
-    unconnected: Unconnected = "raise",
-) -> ValueAndDerivativeAndAux[P, A]: ...
-@overload
-def value_and_grad(
-    f: Callable[P, R],
+    f: Derivative[Any, ..., Any],
     argnums: ArgNums = None,
     *,
     argnames: ArgNames = None,
     has_aux: bool = False,
+    unconnected: Unconnected = "raise",
+) -> ChosenDerivatives[..., ValueAndGrad[Any, Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[X0, P], Any],
+    argnums: K = ...,
+    *,
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+    unconnected: Unconnected = "raise",
+) -> ValueAndDerivative[X0, P, K]:
+    """Return the value and gradient of ``f(x)`` as a named tuple, by a function ``g(x, dy=None, **kwargs)``."""
+
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[X0, P], tuple[Any, A]],
+    argnums: K = ...,
+    *,
+    argnames: None = None,
+    has_aux: Literal[True],
+    unconnected: Unconnected = "raise",
+) -> ValueAndDerivativeAndAux[X0, P, K, A]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, Any],
+    argnums: int | Sequence[int],
+    *,
+    argnames: ArgNames = None,
+    has_aux: bool = False,
+    unconnected: Unconnected = "raise",
+) -> ChosenDerivatives[P, ValueAndGrad[Any, Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, Any],
+    argnums: None = None,
+    *,
+    argnames: str | Sequence[str],
+    has_aux: bool = False,
+    unconnected: Unconnected = "raise",
+) -> ChosenDerivatives[P, ValueAndGrad[Any, Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, Any],
+    argnums: ArgNums = None,
+    *,
+    argnames: ArgNames = None,
+    has_aux: bool,
     unconnected: Unconnected = "raise",
 ) -> ChosenDerivatives[P, ValueAndGrad[Any, Any]]: ...
 def value_and_grads(
@@ -271,7 +417,7 @@ def gradients(
     xs: Tensor | Sequence[Tensor],
     grad_ys: TensorLike | Sequence[TensorLike | None] | None = None,
     *,
-    unconnected_gradients: str = "none",
+    unconnected_gradients: Unconnected = "none",
     stop_gradients: Tensor | Sequence[Tensor] | None = None,
 ) -> list[Any]: ...
 
@@ -297,7 +443,7 @@ class GradientTape:
         target: Any,
         sources: Tensor,
         output_gradients: Any = None,
-        unconnected_gradients: str = "none",
+        unconnected_gradients: Unconnected = "none",
         *,
         sparse: bool = False,
     ) -> Tensor:
@@ -308,7 +454,7 @@ class GradientTape:
         target: Any,
         sources: Sequence[Tensor],
         output_gradients: Any = None,
-        unconnected_gradients: str = "none",
+        unconnected_gradients: Unconnected = "none",
         *,
         sparse: bool = False,
     ) -> list[Tensor]: ...
@@ -318,16 +464,16 @@ class GradientTape:
         target: Any,
         sources: X,
         output_gradients: Any = None,
-        unconnected_gradients: str = "none",
+        unconnected_gradients: Unconnected = "none",
         *,
         sparse: bool = False,
     ) -> X: ...
     @overload
-    def jacobian(self, target: Any, sources: Tensor, unconnected_gradients: str = "none") -> Tensor:
+    def jacobian(self, target: Any, sources: Tensor, unconnected_gradients: Unconnected = "none") -> Tensor:
         """Return the derivative of every element of the target by every element of each source."""
     @overload
-    def jacobian(self, target: Any, sources: Any, unconnected_gradients: str = "none") -> Any: ...
-    def batch_jacobian(self, target: Tensor, source: Tensor, unconnected_gradients: str = "none") -> Tensor:
+    def jacobian(self, target: Any, sources: Any, unconnected_gradients: Unconnected = "none") -> Any: ...
+    def batch_jacobian(self, target: Tensor, source: Tensor, unconnected_gradients: Unconnected = "none") -> Tensor:
         """The jacobian of each example by itself, where axis 0 of the target and of the source are the examples."""
 
 # ---- both modes, matrices of derivatives
@@ -342,12 +488,12 @@ def jvp(
     argnames: ArgNames = None,
     has_aux: Literal[False] = False,
     **kwargs: Any,
-) -> tuple[Any, Any]:
+) -> tuple[R, R]:
     """Return the value of ``f(*args, **kwargs)`` and its derivative in the direction of ``tangents``."""
 
 @overload
 def jvp(
-    f: Callable[..., R],
+    f: Callable[..., tuple[R, A]],
     args: Sequence[Any],
     tangents: Sequence[Any],
     *,
@@ -355,82 +501,152 @@ def jvp(
     argnames: ArgNames = None,
     has_aux: Literal[True],
     **kwargs: Any,
-) -> tuple[Any, Any, Any]: ...
+) -> tuple[R, R, A]: ...
 @overload
 def vjp(
-    f: Callable[..., Any],
+    f: Callable[..., R],
     /,
     *args: Any,
     argnums: None = None,
     argnames: None = None,
     has_aux: Literal[False] = False,
     **kwargs: Any,
-) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]:
     """Return the value of ``f(*args, **kwargs)``, and ``pull``, from a cotangent of the value to those of ``args``."""
 
 @overload
 def vjp(
-    f: Callable[..., Any],
-    /,
-    *args: Any,
-    argnums: ArgNums = None,
-    argnames: ArgNames = None,
-    has_aux: bool = False,
-    **kwargs: Any,
-) -> tuple[Any, ...]: ...
-@overload
-def linearize(
-    f: Callable[..., Any],
+    f: Callable[..., R],
     /,
     *args: Any,
     argnums: ArgNums = None,
     argnames: ArgNames = None,
     has_aux: Literal[False] = False,
     **kwargs: Any,
-) -> tuple[Any, Callable[..., Any]]:
-    """Return the value of ``f(*args, **kwargs)``, and ``push``, from tangents of ``args`` to that of the value."""
-
+) -> tuple[R, Callable[[Any], Any]]: ...
 @overload
-def linearize(
-    f: Callable[..., Any],
+def vjp(
+    f: Callable[..., tuple[R, A]],
     /,
     *args: Any,
     argnums: ArgNums = None,
     argnames: ArgNames = None,
     has_aux: Literal[True],
     **kwargs: Any,
-) -> tuple[Any, Callable[..., Any], Any]: ...
+) -> tuple[R, Callable[[Any], Any], A]: ...
+@overload
+def linearize(
+    f: Callable[..., R],
+    /,
+    *args: Any,
+    argnums: ArgNums = None,
+    argnames: ArgNames = None,
+    has_aux: Literal[False] = False,
+    **kwargs: Any,
+) -> tuple[R, Callable[..., R]]:
+    """Return the value of ``f(*args, **kwargs)``, and ``push``, from tangents of ``args`` to that of the value."""
+
+@overload
+def linearize(
+    f: Callable[..., tuple[R, A]],
+    /,
+    *args: Any,
+    argnums: ArgNums = None,
+    argnames: ArgNames = None,
+    has_aux: Literal[True],
+    **kwargs: Any,
+) -> tuple[R, Callable[..., R], A]: ...
 @overload
 def jacobian(
-    f: Callable[Concatenate[Any, P], Any],
-    mode: str = "auto",
+    f: Derivative[X0, P, Any],
+    mode: Mode = "auto",
     *,
-    argnums: Literal[0] | None = None,
+    argnums: K = ...,
     argnames: None = None,
     has_aux: Literal[False] = False,
-) -> Derivative[P]: ...
+) -> Derivative[X0, P, K]: ...
 @overload
 def jacobian(
-    f: Callable[P, Any],
-    mode: str = "auto",
+    f: Derivative[Any, ..., Any],
+    mode: Mode = "auto",
     *,
     argnums: ArgNums = None,
     argnames: ArgNames = None,
     has_aux: bool = False,
+) -> ChosenDerivatives[..., Any]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[X0, P], Any],
+    mode: Mode = "auto",
+    *,
+    argnums: K = ...,
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+) -> Derivative[X0, P, K]: ...
+@overload
+def jacobian(
+    f: Callable[P, Any],
+    mode: Mode = "auto",
+    *,
+    argnums: int | Sequence[int],
+    argnames: ArgNames = None,
+    has_aux: bool = False,
+) -> ChosenDerivatives[P, Any]: ...
+@overload
+def jacobian(
+    f: Callable[P, Any],
+    mode: Mode = "auto",
+    *,
+    argnums: None = None,
+    argnames: str | Sequence[str],
+    has_aux: bool = False,
+) -> ChosenDerivatives[P, Any]: ...
+@overload
+def jacobian(
+    f: Callable[P, Any],
+    mode: Mode = "auto",
+    *,
+    argnums: ArgNums = None,
+    argnames: ArgNames = None,
+    has_aux: bool,
 ) -> ChosenDerivatives[P, Any]: ...
 @overload
 def hessian(
-    f: Callable[Concatenate[Any, P], Any],
-    argnums: Literal[0] | None = None,
+    f: Derivative[X0, P, Any],
+    argnums: K = ...,
     *,
     argnames: None = None,
     has_aux: Literal[False] = False,
-) -> Derivative[P]:
+) -> Derivative[X0, P, K]: ...
+@overload
+def hessian(
+    f: Derivative[Any, ..., Any],
+    argnums: ArgNums = None,
+    *,
+    argnames: ArgNames = None,
+    has_aux: bool = False,
+) -> ChosenDerivatives[..., Any]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[X0, P], Any],
+    argnums: K = ...,
+    *,
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+) -> Derivative[X0, P, K]:
     """Return ``H(x, **kwargs)``: the second derivatives of ``f(x)``, by every pair of elements of ``x``."""
 
 @overload
 def hessian(
-    f: Callable[P, Any], argnums: ArgNums = None, *, argnames: ArgNames = None, has_aux: bool = False
+    f: Callable[P, Any], argnums: int | Sequence[int], *, argnames: ArgNames = None, has_aux: bool = False
+) -> ChosenDerivatives[P, Any]: ...
+@overload
+def hessian(
+    f: Callable[P, Any], argnums: None = None, *, argnames: str | Sequence[str], has_aux: bool = False
+) -> ChosenDerivatives[P, Any]: ...
+@overload
+def hessian(
+    f: Callable[P, Any], argnums: ArgNums = None, *, argnames: ArgNames = None, has_aux: bool
 ) -> ChosenDerivatives[P, Any]: ...
 @overload
 def hvp(
@@ -458,11 +674,9 @@ def sparse_hessian(f: Callable[P, Any], *, argnums: ArgNums = None, argnames: Ar
 # ---- other transforms
 
 @overload
-def vmap(f: ValueAndDerivative[P], in_axes: Any = 0, out_axes: Any = 0) -> ValueAndDerivative[P]:
+def vmap(f: D, in_axes: Any = 0, out_axes: Any = 0) -> D:
     """Return ``f`` of many examples, made from ``f`` of one."""
 
-@overload
-def vmap(f: Derivative[P], in_axes: Any = 0, out_axes: Any = 0) -> Derivative[P]: ...
 @overload
 def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]: ...
 def recompute_grad(f: F) -> F:
@@ -472,35 +686,35 @@ checkpoint = recompute_grad
 
 @overload
 def compile(
-    f: ValueAndDerivative[P],
+    f: ValueAndDerivative[X0, P, K],
     *,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
-    backend: str = "auto",
+    backend: Backend = "auto",
     device: Any = None,
     threads: int | None = None,
     cache: bool = True,
-) -> CompiledValueAndDerivative[P]:
+) -> CompiledValueAndDerivative[X0, P, K]:
     """Return ``f`` compiled to machine code; it is traced once for each signature of shapes and dtypes."""
 
 @overload
 def compile(
-    f: Derivative[P],
+    f: Derivative[X0, P, K],
     *,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
-    backend: str = "auto",
+    backend: Backend = "auto",
     device: Any = None,
     threads: int | None = None,
     cache: bool = True,
-) -> CompiledDerivative[P]: ...
+) -> CompiledDerivative[X0, P, K]: ...
 @overload
 def compile(
     f: Callable[P, R],
     *,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
-    backend: str = "auto",
+    backend: Backend = "auto",
     device: Any = None,
     threads: int | None = None,
     cache: bool = True,
@@ -511,7 +725,7 @@ def compile(
     *,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
-    backend: str = "auto",
+    backend: Backend = "auto",
     device: Any = None,
     threads: int | None = None,
     cache: bool = True,
