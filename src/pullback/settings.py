@@ -54,3 +54,7 @@ def list_disabled() -> tuple[str, ...]:
 def _is_safe() -> bool:
     """Return whether everything is off that is not set to 1 itself."""
     return (os.environ.get(SAFE) or "0").lower() not in OFF
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,9 +9,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
 
 import pullback as pb
@@ -106,12 +108,71 @@ def test_dir_of_package_lists_public_names() -> None:
     assert all(hasattr(pb, name) for name in listed)
 
 
-@pytest.mark.parametrize("module", ["linalg", "losses", "random", "special", "train", "layers", "errors", "typing"])
-def test_dir_of_module_lists_public_names(module: str) -> None:
-    listed = dir(getattr(pb, module))
+def list_public_modules(module: ModuleType = pb, name: str = "pb") -> Iterator[tuple[str, ModuleType]]:
+    """Give every module that ``dir`` leads to, with its name for users."""
+    yield name, module
+    for n in dir(module):
+        value = getattr(module, n)
+        if isinstance(value, ModuleType) and value is not np.lib:  # which the namespace of the Array API has for xarray
+            yield from list_public_modules(value, f"{name}.{n}")
+
+
+@pytest.mark.parametrize("module", [pytest.param(m, id=name) for name, m in list_public_modules()])
+def test_dir_of_module_lists_public_names(module: ModuleType) -> None:
+    listed = dir(module)
     assert listed
     assert not [name for name in listed if name.startswith("_")]
-    assert not {"annotations", "Any", "np", "op", "method"} & {*listed}
+    assert not {"annotations", "Any", "TYPE_CHECKING", "np", "op", "method", "os", "partial"} & {*listed}
+    for name in listed:
+        value = getattr(module, name)
+        is_other = isinstance(value, ModuleType) and not value.__name__.startswith("pullback.")
+        assert not is_other or value is np.lib, name
+
+
+def square(x: pb.Tensor) -> pb.Tensor:
+    return x * x
+
+
+DERIVATIVE = {"argnames", "argnums"}
+TRANSFORMED = {
+    "grad": (pb.grad(square), DERIVATIVE | {"has_aux", "unconnected"}),
+    "value_and_grads": (pb.value_and_grads(square), DERIVATIVE | {"has_aux", "unconnected"}),
+    "jacobian": (pb.jacobian(square), DERIVATIVE | {"has_aux", "mode"}),
+    "hessian": (pb.hessian(square), DERIVATIVE | {"has_aux"}),
+    "sparse_jacobian": (pb.sparse_jacobian(square), DERIVATIVE),
+    "vmap": (pb.vmap(square), {"in_axes", "out_axes"}),
+    "compile": (pb.compile(square), {"backend", "lower", "profile", "programs"}),
+    "compiled gradient": (pb.compile(pb.grad(square)), {"backend", "lower", "profile", "programs"}),
+    "custom_jvp": (pb.custom_jvp(square), {"defjvp", "defjvps"}),
+    "recompute_grad": (pb.recompute_grad(square), set()),
+    "custom_root": (pb.custom_root(square, square), {"f", "solve"}),
+}
+
+
+@pytest.mark.parametrize(("transformed", "public"), TRANSFORMED.values(), ids=TRANSFORMED)
+def test_dir_of_transformed_function_lists_public_names(transformed: object, public: set[str]) -> None:
+    assert {*dir(transformed)} == public
+    assert all(hasattr(transformed, name) for name in public)
+
+
+def make_objects() -> Iterator[object]:
+    """Give an object of every kind that users are given."""
+    x = pb.tensor([1.0, 2.0])
+    model = pb.sequential([pb.layers.dense(units=1, input_shape=[2])])
+    model.compile("adam", "mean_squared_error")
+    yield from (x, pb.variable([1.0]), pb.GradientTape(), pb.compile(square).lower(x), pb.compile(square).profile(x))
+    yield from (model, model.layers[0], model.optimizer, model.fit(np.ones((2, 2)), np.ones((2, 1)), verbose=0))
+    yield from (pb.data.array([1.0, 2.0]), pb.train.lbfgs(), pb.train.exponential_decay(0.1, 1, 0.9))
+    yield from (pb.metrics.AUC(), pb.callbacks.EarlyStopping(), pb.regularizers.l2(), pb.initializers.zeros())
+    yield pb.RowSparse(np.array([0]), np.ones((1, 2)), (3, 2))
+
+
+def test_dir_of_objects_lists_public_names() -> None:
+    for thing in make_objects():
+        listed = dir(thing)
+        assert listed, type(thing)
+        assert not [name for name in listed if name.startswith("_")], type(thing)
+        assert all(hasattr(type(thing), name) or name in vars(thing) for name in listed), type(thing)
 
 
 def test_dir_of_tensor_lists_methods_without_engine_names() -> None:

@@ -68,3 +68,7 @@ from pullback.interop.array_api.info import __array_namespace_info__ as __array_
 
 __array_api_version__ = "2025.12"
 newaxis = None
+
+
+def __dir__() -> list[str]:
+    return sorted(name for name in globals() if not name.startswith("_"))

@@ -8,3 +8,7 @@ from pullback.interop.array_api.fourier import (
     rfftn as rfftn,
 )
 # fmt: on
+
+
+def __dir__() -> list[str]:
+    return sorted(name for name in globals() if not name.startswith("_"))

@@ -10,3 +10,7 @@ from pullback.interop.array_api.linear_algebra import (
     tensordot as tensordot, trace as trace, vecdot as vecdot, vector_norm as vector_norm,
 )
 # fmt: on
+
+
+def __dir__() -> list[str]:
+    return sorted(name for name in globals() if not name.startswith("_"))

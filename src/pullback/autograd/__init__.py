@@ -27,3 +27,14 @@ from pullback.autograd.differential_operators import tensor_jacobian_product as 
 from pullback.autograd.differential_operators import value_and_grad as value_and_grad
 from pullback.autograd.differential_operators import vector_jacobian_product as vector_jacobian_product
 from pullback.autograd.primitives import primitive as primitive
+
+__all__ = [
+    "checkpoint", "deriv", "dict", "egrad", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian",
+    "hessian_tensor_product", "hessian_vector_product", "holomorphic_grad", "isinstance", "jacobian", "list",
+    "make_ggnvp", "make_hvp", "make_jvp", "make_jvp_reversemode", "make_vjp", "multigrad_dict", "primitive",
+    "tensor_jacobian_product", "tuple", "type", "value_and_grad", "vector_jacobian_product",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

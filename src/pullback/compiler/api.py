@@ -254,6 +254,9 @@ class Program:
         """Bytes of memory for values that are neither arguments nor results."""
         return self.run.manifest.arena if isinstance(self.run, Executable) else 0
 
+    def __dir__(self) -> list[str]:
+        return ["graph", "ir", "kernels", "options", "stages", "stats", "target", "temporaries", "traced"]
+
     def __str__(self) -> str:
         if not self.kernels:
             return str(self.graph)
@@ -411,6 +414,9 @@ class Compiled:
         self.__call__ = self._run
         self.__name__ = self.__qualname__ = type(f).__name__
         update_wrapper(self, f)
+
+    def __dir__(self) -> list[str]:
+        return ["backend", "lower", "profile", "programs"]
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)

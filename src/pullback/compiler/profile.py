@@ -63,6 +63,9 @@ class Profile:
         """The time of all steps."""
         return sum(step.seconds for step in self.steps)
 
+    def __dir__(self) -> list[str]:
+        return ["function", "name", "seconds", "steps", "to_html"]
+
     def __str__(self) -> str:
         head = f"{self.name}: {len(self.steps)} steps, {self.seconds * 1e6:.1f} µs"
         rows = [

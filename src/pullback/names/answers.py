@@ -160,15 +160,14 @@ def _install_missing_methods(cls: type) -> None:
     answers = {_to_camel_case(name): f"{x}.{name}" for name in vars(cls) if name[0] != "_"}
     if cls.__name__ == known:
         answers |= METHODS[known]
-        cls.__dir__ = _list_attributes  # type: ignore[method-assign, assignment]
         _register_completion(cls)
     kind = _MissingSlot if hasattr(cls, "__slots__") else _MissingMethod
     for name in answers.keys() - {*dir(cls)}:
         setattr(cls, name, kind(name, f"{x}.{name} is {answers[name]}."))
 
 
-def _list_attributes(self: object) -> list[str]:
-    """List the public attributes of an instance: not the descriptors of missing methods, nor what the engine stores."""
+def list_attributes(self: object) -> list[str]:
+    """Return the public attributes of an instance: not descriptors of missing methods, nor what the engine stores."""
     parts = type(self).__mro__
     hidden = {n for part in parts for n in vars(part).get("_internal", ())}
     missing = {n for part in parts for n, value in vars(part).items() if isinstance(value, _MissingMethod)}
@@ -258,6 +257,8 @@ def _check_methods(cls: type) -> None:
             setattr(cls, name, check_keywords(method))
         elif _takes_keywords(method) and (name == "__init__" or not engine):
             setattr(cls, name, _wrap(method))
+    if not any("__dir__" in vars(part) for part in cls.__mro__[:-1]):  # other than that of object
+        cls.__dir__ = list_attributes  # type: ignore[method-assign, assignment]
     _install_missing_methods(cls)
 
 

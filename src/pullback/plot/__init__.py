@@ -11,3 +11,7 @@ from pullback.plot.training import history as history
 from pullback.plot.training import weights as weights
 
 __all__ = ["confusion", "field", "filters", "function", "gradients", "graph", "history", "model", "weights"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

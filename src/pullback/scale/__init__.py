@@ -4,3 +4,7 @@ from pullback.scale.pool import Pool as Pool
 from pullback.scale.shards import Shards as Shards
 
 __all__ = ["Pool", "Shards"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -40,3 +40,12 @@ from pullback.scipy import (
 from pullback.scipy.installation import install as install
 from pullback.scipy.installation import is_installed as is_installed
 from pullback.scipy.installation import uninstall as uninstall
+
+__all__ = [
+    "fft", "install", "integrate", "interpolate", "is_installed", "linalg", "ndimage", "optimize", "signal",
+    "spatial", "special", "stats", "uninstall",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -15,6 +15,7 @@ from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, call_unfollowed, concrete
 from pullback.errors import ArgumentError, DataError, NoRuleError
 from pullback.names.packages import import_package
+from pullback.names.scipy import FUNCTIONS
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -138,6 +139,15 @@ def make_fallback(module: str, name: str) -> Any:
         return constant(result) if find_tensors([args, kwargs]) and isinstance(result, np.ndarray) else result
 
     return call
+
+
+def list_functions(module: str) -> list[str]:
+    """Return the names in a module of SciPy's that have a differentiable version here: what ``dir`` lists.
+
+    >>> list_functions("spatial.transform")
+    ['Rotation']
+    """
+    return sorted(FUNCTIONS[module])
 
 
 def take_scipy_arguments(module: str, name: str, ours: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from pullback.errors import ArgumentError, ShapeError
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops.spectral import SAME_FACTOR, resize_axis
-from pullback.scipy.arguments import as_float, as_operand, make_fallback
+from pullback.scipy.arguments import as_float, as_operand, list_functions, make_fallback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 NAMES = FUNCTIONS["fft"]
 
 __getattr__ = partial(make_fallback, "fft")
+__dir__ = partial(list_functions, "fft")
 
 
 def _make_transform(name: str) -> Any:

@@ -17,7 +17,7 @@ from pullback.core.tensor import Tensor, concrete, strip
 from pullback.display.progress import report_progress
 from pullback.errors import ArgumentError, ConvergenceError, NoRuleError
 from pullback.names.scipy import FUNCTIONS
-from pullback.scipy.arguments import apply_linear, as_float, as_operand, is_traced, load, make_fallback
+from pullback.scipy.arguments import apply_linear, as_float, as_operand, is_traced, list_functions, load, make_fallback
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,6 +28,7 @@ NAMES = FUNCTIONS["integrate"]
 
 
 __getattr__ = partial(make_fallback, "integrate")
+__dir__ = partial(list_functions, "integrate")
 
 
 # ---- of samples

@@ -13,7 +13,7 @@ from pullback.core.tensor import all_values, strip
 from pullback.errors import ArgumentError, NoRuleError, ShapeError
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops import gathering, linalg
-from pullback.scipy.arguments import as_float, is_traced, load, make_fallback, run_plain
+from pullback.scipy.arguments import as_float, is_traced, list_functions, load, make_fallback, run_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,7 @@ NAMES = FUNCTIONS["interpolate"]
 
 
 __getattr__ = partial(make_fallback, "interpolate")
+__dir__ = partial(list_functions, "interpolate")
 
 
 def _find_intervals(breaks: Array, x: Value) -> Any:

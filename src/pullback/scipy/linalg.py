@@ -12,7 +12,7 @@ from pullback.errors import ArgumentError, NoRuleError, ShapeError
 from pullback.interop.numpy_linalg import mirror_triangle
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
-from pullback.scipy.arguments import as_float, as_operand, is_traced, load, make_fallback, run_plain
+from pullback.scipy.arguments import as_float, as_operand, is_traced, list_functions, load, make_fallback, run_plain
 from pullback.transforms.control_flow import fori_loop
 from pullback.transforms.implicit import custom_root
 from pullback.transforms.modifiers import stop_gradient
@@ -26,6 +26,7 @@ NAMES = FUNCTIONS["linalg"]
 
 
 __getattr__ = partial(make_fallback, "linalg")
+__dir__ = partial(list_functions, "linalg")
 
 
 def _conjugate_transpose(a: Value) -> Any:

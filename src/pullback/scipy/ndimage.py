@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core.tensor import concrete, strip
 from pullback.errors import ArgumentError, NoRuleError, ShapeError
 from pullback.names.scipy import FUNCTIONS
-from pullback.scipy.arguments import apply_linear, as_float, is_traced, load, make_fallback
+from pullback.scipy.arguments import apply_linear, as_float, is_traced, list_functions, load, make_fallback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +28,7 @@ MODES = {  # how NumPy's pad calls them
 
 
 __getattr__ = partial(make_fallback, "ndimage")
+__dir__ = partial(list_functions, "ndimage")
 
 
 def store_output(function: F) -> F:

@@ -18,7 +18,7 @@ from pullback.display.progress import Progress, report_progress
 from pullback.errors import ArgumentError, ShapeError
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
-from pullback.scipy.arguments import as_float, as_operand, is_traced, load, make_fallback
+from pullback.scipy.arguments import as_float, as_operand, is_traced, list_functions, load, make_fallback
 from pullback.transforms.grad import grad, value_and_grad
 from pullback.transforms.implicit import custom_root
 from pullback.transforms.jacobian import hessian, hvp, jacobian
@@ -38,6 +38,7 @@ WITHOUT_GRADIENT = {"nelder-mead", "powell", "cobyla", "cobyqa"}
 
 
 __getattr__ = partial(make_fallback, "optimize")
+__dir__ = partial(list_functions, "optimize")
 
 
 def _as_args(args: object) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from pullback.errors import ArgumentError, ShapeError
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
-from pullback.scipy.arguments import apply_linear, as_float, is_traced, load, make_fallback
+from pullback.scipy.arguments import apply_linear, as_float, is_traced, list_functions, load, make_fallback
 from pullback.scipy.linalg import toeplitz
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ NAMES = FUNCTIONS["signal"]
 
 
 __getattr__ = partial(make_fallback, "signal")
+__dir__ = partial(list_functions, "signal")
 
 
 # ---- convolution

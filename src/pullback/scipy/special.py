@@ -11,7 +11,7 @@ from pullback.core.tensor import strip
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops import activations
 from pullback.ops.special.functions import get_function
-from pullback.scipy.arguments import as_float, as_operand, make_fallback
+from pullback.scipy.arguments import as_float, as_operand, list_functions, make_fallback
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, TensorLike
@@ -23,6 +23,10 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
     return get_function(name) or make_fallback("special", name)
+
+
+def __dir__() -> list[str]:
+    return list_functions("special")
 
 
 def call(name: str, *args: TensorLike) -> Any:

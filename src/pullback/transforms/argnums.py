@@ -235,6 +235,9 @@ class Derivative:
         """Return the keyword arguments with which the transform was called, besides ``f``."""
         return {"argnums": self.argnums, "argnames": self.argnames}
 
+    def __dir__(self) -> list[str]:
+        return sorted(self.options())
+
     def __reduce__(self) -> Any:
         return _rebuild, (type(self), self.__wrapped__, self.options())
 

@@ -281,6 +281,9 @@ class Mapped:
         update_wrapper(self, f)
         self.in_axes, self.out_axes = in_axes, out_axes  # after update_wrapper, which copies those of another vmap
 
+    def __dir__(self) -> list[str]:
+        return ["in_axes", "out_axes"]
+
     def __reduce__(self) -> Any:
         return Mapped, (self.__wrapped__, self.in_axes, self.out_axes)
 

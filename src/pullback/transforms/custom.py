@@ -51,6 +51,9 @@ class Customized:
         update_wrapper(self, f)
         self.rule, self.ways = None, {}  # after update_wrapper, which copies those of ``f`` if it has them
 
+    def __dir__(self) -> list[str]:
+        return [name for name in ("defjvp", "defjvps") if hasattr(self, name)]
+
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("function", Customized.__call__, self, *args, **kwargs)

@@ -73,6 +73,9 @@ class Implicit:
             check_function(f"{self.face}(f, solve): {name}", given)
         self.f, self.solve = f, solve
 
+    def __dir__(self) -> list[str]:
+        return ["f", "solve"]
+
     @property
     def name(self) -> str:
         return f"{self.face}({getattr(self.f, '__name__', type(self.f).__name__)})"

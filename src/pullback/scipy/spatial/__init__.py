@@ -7,3 +7,7 @@ from pullback.scipy.spatial import distance as distance
 from pullback.scipy.spatial import transform as transform
 
 __getattr__ = partial(make_fallback, "spatial")
+
+
+def __dir__() -> list[str]:
+    return ["distance", "transform"]

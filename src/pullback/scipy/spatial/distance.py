@@ -12,7 +12,7 @@ import numpy as np
 from pullback.errors import ArgumentError, ShapeError
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
-from pullback.scipy.arguments import as_float, make_fallback
+from pullback.scipy.arguments import as_float, list_functions, make_fallback
 from pullback.scipy.special import call
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ NAMES = FUNCTIONS["spatial.distance"]
 
 
 __getattr__ = partial(make_fallback, "spatial.distance")
+__dir__ = partial(list_functions, "spatial.distance")
 
 
 def _take_root(x: Value) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.core.tensor import all_values
 from pullback.errors import ArgumentError
-from pullback.scipy.arguments import as_float, make_fallback, run_plain
+from pullback.scipy.arguments import as_float, list_functions, make_fallback, run_plain
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike, Value
@@ -21,6 +21,7 @@ SMALL = 1e-6  # squares of sines below which a series has all digits
 
 
 __getattr__ = partial(make_fallback, "spatial.transform")
+__dir__ = partial(list_functions, "spatial.transform")
 
 
 def _split(q: Value) -> tuple[Any, Any, Any, Any]:

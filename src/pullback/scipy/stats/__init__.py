@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pullback.names.scipy import FUNCTIONS
-from pullback.scipy.arguments import as_float, is_traced, make_fallback, take_scipy_arguments
+from pullback.scipy.arguments import as_float, is_traced, list_functions, make_fallback, take_scipy_arguments
 from pullback.scipy.special import call
 from pullback.scipy.stats import hypotheses, summaries
 from pullback.scipy.stats.multivariate import (
@@ -45,6 +45,10 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
     return make_fallback("stats", name)
+
+
+def __dir__() -> list[str]:
+    return list_functions("stats")
 
 
 def boxcox(

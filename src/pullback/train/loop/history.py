@@ -13,6 +13,7 @@ from pullback.display.html import render_frame, render_table
 from pullback.display.pictures import draw_curves
 from pullback.display.text import align_columns
 from pullback.errors import DataError
+from pullback.names.answers import list_attributes
 
 
 @dataclass(repr=False)
@@ -35,6 +36,8 @@ class History:
     seconds: float = 0.0
     stopped: str | None = None  # why training was stopped before the last epoch, if it was
     params: dict[str, Any] = field(default_factory=dict)  # epochs, steps of an epoch, verbose
+
+    __dir__ = list_attributes
 
     def add(self, epoch: int, logs: Mapping[str, Any]) -> None:
         """Add the numbers of one more epoch; an epoch without validation has none of that."""
