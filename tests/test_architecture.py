@@ -233,6 +233,13 @@ def test_backward_protocol_is_read_in_two_modules(row: str, files: int) -> None:
     assert len({place.split(":")[0] for place in list_places(row)}) <= files, "\n".join(list_places(row))
 
 
+def test_only_the_public_face_imports_its_names_later() -> None:
+    face = ROOT / "src" / "pullback" / "__init__.py"
+    packages = [path for path in face.parent.rglob("__init__.py") if path != face]
+    assert len(packages) > 20
+    assert not [str(path) for path in packages if "import_module" in path.read_text("utf-8")]
+
+
 def test_lazily_imported_names_match_their_modules() -> None:
     program = """
 import sys

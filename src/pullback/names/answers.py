@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Thing = TypeVar("Thing")
 
 _IMPORT_FROM = opmap["IMPORT_FROM"]
+IMPORTED_LATER: dict[str, dict[str, str]] = {}  # public module -> its names that are imported when used, and from where
 _classes: set[type] = set()  # those whose methods check their keywords
 _TABLE = {name: answer for names in FUNCTIONS.values() for name, answer in names.items()} | FURTHER
 
@@ -98,7 +99,7 @@ def _list_module_names(module: ModuleType) -> list[str]:
     space = vars(module)
     if isinstance(space.get("__dir__"), FunctionType):
         return dir(module)
-    return [n for n in space.get("__all__") or sorted(space) if not n.startswith("_") and _is_exported(space[n])]
+    return [n for n in space.get("__all__") or sorted(space) if not n.startswith("_") and _is_exported(space.get(n))]
 
 
 def _is_exported(value: Any) -> bool:
@@ -112,7 +113,9 @@ def install_answers(*modules: str) -> None:
     for name in modules:
         module = sys.modules[MODULES[name]]
         namespace = vars(module)
-        namespace.setdefault("__getattr__", partial(_raise_name_error, name))
+        if name in IMPORTED_LATER:
+            namespace["__all__"] = [*namespace["__all__"], *IMPORTED_LATER[name]]
+        namespace.setdefault("__getattr__", partial(_find_name, name))
         namespace.setdefault("__dir__", partial(_list_module_names, module))
         for attribute in _list_module_names(module):
             if _is_own(namespace.get(attribute)):
@@ -124,8 +127,15 @@ def _is_own(thing: object) -> bool:
     return (getattr(thing, "__module__", None) or "").partition(".")[0] == "pullback"
 
 
-def _raise_name_error(module: str, name: str) -> NoReturn:
-    raise make_name_error(module, name)
+def _find_name(module: str, name: str) -> Any:
+    """Return what a public module has under a name, imported now; raise an error if it has no such name."""
+    path = IMPORTED_LATER.get(module, {}).get(name)
+    if path is None:
+        raise make_name_error(module, name)
+    home, found = sys.modules[MODULES[module]], import_module(path)
+    value = found if path.endswith(f".{name}") else check_keywords(getattr(found, name), home.__name__, name)
+    setattr(home, name, value)
+    return value
 
 
 # ---- names of methods

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from pullback.names import answers as _answers
@@ -24,7 +23,7 @@ from pullback.train.optim.schedules import step_decay as step_decay
 from pullback.train.optim.schedules import warm_up as warm_up
 from pullback.train.optim.step import Optimizer as Optimizer
 
-if _TYPE_CHECKING:
+if _TYPE_CHECKING:  # these are imported when first used: pullback/__init__.py names them
     from pullback.train import data as data
     from pullback.train.io.saving import *
     from pullback.train.loop import callbacks as callbacks
@@ -40,37 +39,5 @@ if _TYPE_CHECKING:
     from pullback.train.nn.policies import set_global_policy as set_global_policy
     from pullback.train.nn.serialization import *
 
-# A training loop of the user's own needs an optimizer, which takes 5 ms to import; all of it takes 300.
-_LATER = {  # modules that are imported when first used, with their names here
-    "data": ["data"],
-    "io.saving": ["load", "load_weights", "save"],
-    "loop.callbacks": ["callbacks"],
-    "loop.losses": ["losses"],
-    "loop.metrics": ["metrics"],
-    "loop.metrics.ctc": ["ctc_decode", "ctc_loss"],
-    "nn.constraints": ["constraints"],
-    "nn.initializers": ["initializers"],
-    "nn.layers": ["layers"],
-    "nn.policies": ["global_policy", "set_global_policy"],
-    "nn.regularizers": ["regularizers"],
-    "nn.serialization": ["deserialize", "serialize"],
-}
-_PATHS = {name: path for path, names in _LATER.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _PATHS:
-        raise _answers.make_name_error("pb.train", name)
-    module = _import_module(f"pullback.train.{_PATHS[name]}")
-    is_module = module.__name__.endswith(f".{name}")
-    value = module if is_module else _answers.check_keywords(getattr(module, name), __name__, name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-__all__ = [n for n, value in globals().items() if n[0] != "_" and callable(value)] + [*_PATHS]  # noqa: PLE0604  # they are strings
+__all__ = [n for n, value in globals().items() if n[0] != "_" and callable(value)]
 _answers.install_answers("pb.train")
