@@ -26,7 +26,7 @@ collect_ignore = ["parity/check.py", "parity/api_cases.py", "parity/README.md"]
 # These are read by type checkers, not run.
 collect_ignore += ["typing/mistakes.py", "typing/ordinary.py"]
 # These change the library for the test suite of another project, which they are plugins of.
-collect_ignore += ["interop/traced_array_api.py", "interop/autograd_alias.py"]
+collect_ignore += ["array_api/traced_array_api.py", "autograd/autograd_alias.py"]
 # What made the stored answers needs the libraries that gave them.
 collect_ignore_glob = ["ops/data/*.py", "train/io/peers/*.py", "train/nn/recorded/*.py"]
 

@@ -233,6 +233,20 @@ def test_backward_protocol_is_read_in_two_modules(row: str, files: int) -> None:
     assert len({place.split(":")[0] for place in list_places(row)}) <= files, "\n".join(list_places(row))
 
 
+def test_tests_mirror_the_packages() -> None:
+    source = ROOT / "src" / "pullback"
+    packages = [
+        path.parent
+        for inside in (source, source / "compiler", source / "train")
+        for path in inside.glob("*/__init__.py")
+    ]
+    assert len(packages) > 25
+    missing = [
+        str(path.relative_to(source)) for path in packages if not (ROOT / "tests" / path.relative_to(source)).is_dir()
+    ]
+    assert not missing
+
+
 def test_only_the_public_face_imports_its_names_later() -> None:
     face = ROOT / "src" / "pullback" / "__init__.py"
     packages = [path for path in face.parent.rglob("__init__.py") if path != face]

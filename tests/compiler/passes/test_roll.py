@@ -19,7 +19,6 @@ from pullback.compiler.passes.roll import roll_loops
 from pullback.compiler.passes.simplify import simplify
 from pullback.compiler.target import Options
 from pullback.numerics import periods
-from pullback.numerics.periods import find_periods
 
 RNG = np.random.default_rng(0)
 STEPS = 12
@@ -265,24 +264,6 @@ def test_loop_of_few_nodes_stays_unrolled(monkeypatch: pytest.MonkeyPatch) -> No
 def test_few_elementwise_steps_of_large_arrays_stay_one_kernel() -> None:
     check(leapfrog, 1.5, draw(10), loops=1)
     check(leapfrog, 1.5, draw(1000), loops=0)
-
-
-@pytest.mark.parametrize(
-    ("labels", "periods"),
-    [
-        ([1] * 4, []),
-        ([*range(30)], []),
-        ([5, *[1, 2] * 9, 7], [(1, 2, 19)]),
-        ([*[1, 2, 3] * 8, *[4, 5] * 9], [(0, 3, 24), (24, 2, 42)]),
-        ([*[1, 2] * 12, *[1, 2, 3, 4] * 7], [(0, 2, 26), (26, 4, 52)]),
-    ],
-)
-def test_find_periods(labels: Any, periods: Any) -> None:
-    found = find_periods(np.array(labels))
-    assert [p.length for p in found] == [length for _, length, _ in periods]
-    for p in found:
-        part = labels[p.start : p.end]
-        assert part[p.length :] == part[: -p.length]
 
 
 # ---- random programs

@@ -11,7 +11,6 @@ import pytest
 
 import pullback as pb
 from pullback import layers
-from pullback.numerics.hashes import compute_farm_hash, compute_sip_hash
 
 CASES = json.loads((Path(__file__).parent / "recorded" / "keras_preprocessing.json").read_text())
 NAMES = {name.replace("_", "").lower(): name for name in dir(layers)}
@@ -46,18 +45,6 @@ def test_preprocessing_layer_equals_keras_after_config_roundtrip(case: Any) -> N
             np.testing.assert_allclose(y.ravel(), case["values"], rtol=2e-5, atol=2e-4)
         if "vocabulary" in case:
             assert one.get_vocabulary() == case["vocabulary"]
-
-
-def test_string_hashes_of_every_length_equal_tensorflow() -> None:
-    buckets, combined = 2**62, [0, 0]
-    for n in range(200):
-        text = "".join(chr(97 + (i * 7 + n) % 26) for i in range(n)).encode()
-        found = compute_farm_hash(text) % buckets, compute_sip_hash(text, (1, 2)) % buckets
-        combined = [(total * 31 + one) % buckets for total, one in zip(combined, found, strict=True)]
-    assert combined == [
-        2306478198375728195,
-        3891651940547320082,
-    ]  # of tf.strings.to_hash_bucket_fast and to_hash_bucket_strong
 
 
 def make_text_model(kind: str) -> Any:

@@ -1,6 +1,6 @@
 """Count the kinds of fitted estimators, and the calls of scikit-learn by namespace dispatch, that take tensors.
 
-``python tests/interop/sklearn_counts.py`` prints the counts.  Right: the value is that of the estimator or of the plain
+``python tests/sklearn/sklearn_counts.py`` prints the counts.  Right: the value is that of the estimator or of the plain
 array, and the gradient that of finite differences.  Refused: an error of pullback or scikit-learn, and nothing else.
 """
 

@@ -1,9 +1,9 @@
 """Print how many calls of SciPy's functions have right gradients, are refused, or are wrong.
 
-    python tests/interop/count_scipy.py             all three ways
-    python tests/interop/count_scipy.py array_api   SciPy's own functions, with SCIPY_ARRAY_API=1
-    python tests/interop/count_scipy.py ours        the functions of pb.scipy
-    python tests/interop/count_scipy.py installed   SciPy's own functions after pb.scipy.install()
+    python tests/scipy/count_scipy.py             all three ways
+    python tests/scipy/count_scipy.py array_api   SciPy's own functions, with SCIPY_ARRAY_API=1
+    python tests/scipy/count_scipy.py ours        the functions of pb.scipy
+    python tests/scipy/count_scipy.py installed   SciPy's own functions after pb.scipy.install()
 
 ``--list`` prints what is not right; ``--every N`` takes one call of N.
 """

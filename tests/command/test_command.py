@@ -19,7 +19,7 @@ from pullback.command.tour import EXAMPLES
 from pullback.compiler.runtime.llvm import llvm_available
 from pullback.compiler.target import get_target, list_isa_names
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 COMMAND = str(Path(sys.executable).with_name("pullback"))
 
 # What the examples of TensorFlow.js's documentation print, in the order of the tour.

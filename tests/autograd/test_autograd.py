@@ -314,7 +314,7 @@ def test_autograd_rules_by_argnum() -> None:
 
 
 def test_scipy_under_the_names_of_autograd() -> None:
-    pytest.importorskip("scipy")
+    pytest.importorskip("scipy.special")
     import pullback.autograd.scipy.stats.norm as norm
     from pullback.autograd.scipy.special import expit, logsumexp
 
