@@ -98,7 +98,7 @@ ALWAYS = ctypes.c_int64()  # 0: the switch of entries that are valid in every en
 @lru_cache(1)
 def _load_code() -> Any:
     """Return the loaded machine code of the entry; set up the memory pool that it uses."""
-    # Hardly optimized: more checks twice as long to compile and gains nothing; less costs a tenth of a small call.
+    # Hardly optimized: more takes twice as long to compile and gains nothing; less costs a tenth of a small call.
     code = get_code(write_code(), ["entry", "nothing", *FUNCTIONS], _find_imports(), default_cache(), effort=1)[0]
     code.keep()
     install_handler(tuple(code.addresses[name] for name in FUNCTIONS))
@@ -173,8 +173,8 @@ def _can_handle(leaves: Leaves, results: Sequence[Result], builds: bool) -> bool
     """Return whether machine code can take the arguments apart and, with ``builds``, build the result."""
     numbers = all(weak is None or (weak, dtype) in NUMBERS for _, dtype, weak in leaves.inputs)
     plain = all(_is_plain(dtype) for dtype in (*(x[1] for x in leaves.inputs), *(r.dtype for r in results)))
-    checks = numbers and plain and _can_be_checked(tuple(leaves.arguments), leaves.hole)
-    return checks and (not builds or _can_be_built(leaves.result))
+    can_check = numbers and plain and _can_be_checked(tuple(leaves.arguments), leaves.hole)
+    return can_check and (not builds or _can_be_built(leaves.result))
 
 
 def _is_plain(dtype: Any) -> bool:
@@ -254,7 +254,7 @@ def _describe_arguments(leaves: Leaves, inputs: Sequence[int]) -> tuple[list[tup
 def _describe_results(leaves: Leaves) -> tuple[list[int], list[Any]]:
     """Return the steps that build the result, and the objects whose addresses these have.
 
-    The words of a step are its kind, the number of a result or of the parts that a container checks off the stack, and
+    The words of a step are its kind, the number of a result or of the parts that a container takes off the stack, and
     the address of an object.
     """
     steps: list[int] = []
