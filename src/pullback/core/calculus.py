@@ -86,6 +86,7 @@ class Calculus:
         raise NotImplementedError
 
     def call(self, formula: Formula, z: Value, inputs: Sequence[Any], params: Mapping[str, Any], **more: object) -> Any:
+        """Return a formula of the values that its parameters name."""
         env = {"z": z, **params, **more}
         for n, x in zip(self.names.inputs, inputs, strict=False):
             env[n], env[f"{n}_shape"] = x, getattr(x, "shape", ())

@@ -52,6 +52,7 @@ class Expr:
 
 
 def write_operand(e: object) -> str:
+    """Return an operand as source text: an expression, or a number."""
     if isinstance(e, Expr):
         return e.text
     if type(e) in (int, float):
@@ -59,13 +60,14 @@ def write_operand(e: object) -> str:
     raise TypeError("only numbers and operands can be recorded")
 
 
-def _sign(name: str, sign: str) -> None:
+def _define_operator(name: str, sign: str) -> None:
+    """Give ``Expr`` an operator and its reflected form."""
     setattr(Expr, f"__{name}__", lambda self, o: Expr(f"({self.text} {sign} {write_operand(o)})"))
     setattr(Expr, f"__r{name}__", lambda self, o: Expr(f"({write_operand(o)} {sign} {self.text})"))
 
 
 for _name, _text in {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**", "matmul": "@"}.items():
-    _sign(_name, _text)
+    _define_operator(_name, _text)
 
 
 def halves_bytes(kernel: Callable[..., Any]) -> bool:
@@ -109,20 +111,22 @@ class Names:
                     known = ", ".join(sorted(self.known | also))
                     raise DefinitionError(f"{self.op}: a rule has a parameter '{n}', which is none of {known}.")
 
-    def operand(self, i: int) -> str:
+    def name_operand(self, i: int) -> str:
+        """Return the expression of input number ``i`` in the positional call."""
         if self.signature == "g, z, args, p":
             return "args" if self.variadic else f"args[{i}]"
         return "xy"[i]
 
-    def where(self, name: str) -> str:
+    def find_value(self, name: str) -> str:
+        """Return the expression of what a formula's parameter names, in the positional call."""
         if name in ("g", "z"):
             return name
         if name in self.inputs:
-            return self.operand(self.inputs.index(name))
+            return self.name_operand(self.inputs.index(name))
         if name.endswith("_shapes"):
             return "[a.shape for a in args]"
         if name.endswith("_shape") and name not in self.params:
-            return f"{self.operand(self.inputs.index(name[:-6]))}.shape"
+            return f"{self.name_operand(self.inputs.index(name[:-6]))}.shape"
         return f"p[{self.params.index(name)}]"
 
     def compile(self, formula: Formula | float, times: bool) -> Callable[..., Any]:
@@ -134,10 +138,10 @@ class Names:
         names = get_parameters(formula)
         if "g" in names:
             times = False
-        call = f"formula({', '.join(map(self.where, names))})"
+        call = f"formula({', '.join(map(self.find_value, names))})"
         body = f"g * {call}" if times else call
         if {*names} <= {"g", "z", *self.inputs} and not self.variadic:
-            flat = flatten_formula(formula, *map(self.where, names))
+            flat = flatten_formula(formula, *map(self.find_value, names))
             if flat is not None:
                 body = flat if not times else f"g / {flat[5:-1]}" if flat.startswith("(1 / ") else f"g * {flat}"
         return compile_rule(self.op, self.signature, body, formula)
@@ -161,6 +165,7 @@ def is_product(kernel: Callable[..., Any], run: Any) -> bool:
 def compile_rule(
     op: str, signature: str, body: str, formula: Callable[..., Any] | None, **more: object
 ) -> Callable[..., Any]:
+    """Return a rule as a function with this signature that evaluates ``body``, an expression."""
     code = compile_text(f"lambda {signature}: {body}", f"<rule {op} {next(_number)}>", "eval")
     made: Callable[..., Any] = eval(code, {**UFUNCS, **QUICKER, "formula": formula, **more})
     made.source, made.formula = body, formula  # type: ignore[attr-defined]

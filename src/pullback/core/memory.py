@@ -192,14 +192,14 @@ def _compute(ufunc: Callable[..., Any], args: tuple[Any, ...], meta: Meta, way: 
         other = 1 if is_all_ones(raw[0], meta) else 0 if is_all_ones(raw[1], meta) else None
         if other is not None and type(raw[other]) is ndarray and raw[other].shape == meta.shape:
             a = args[other]
-            return a if type(a) is Scratch and a.fresh else scratch(_make_readonly(raw[other]), meta)
+            return a if type(a) is Scratch and a.fresh else make_scratch(_make_readonly(raw[other]), meta)
     out = None
     for a in args:
         if type(a) is Scratch and a.fresh:
             n = _seen[way] = sys.getrefcount(a)
             if n <= TEMPORARY[way]:
                 out = a.v
-    return scratch(_run_ufunc(ufunc, raw, meta, out), meta, True)
+    return make_scratch(_run_ufunc(ufunc, raw, meta, out), meta, True)
 
 
 def _run_ufunc(ufunc: Any, values: Sequence[Any], meta: Meta, out: Any = None) -> Any:
@@ -258,7 +258,8 @@ for _name, _ufunc in {
     setattr(Scratch, f"__{_name}__", lambda self, o, u=_ufunc: _compute(u, (self, o), self.meta, BY_SIGN))
 
 
-def scratch(v: Array, meta: Any, fresh: bool = False) -> Scratch:
+def make_scratch(v: Array, meta: Any, fresh: bool = False) -> Scratch:
+    """Return an array as a Scratch."""
     r = Scratch()
     r.v, r.meta, r.fresh = v, meta, fresh
     return r
@@ -275,7 +276,7 @@ def _count_temporaries() -> list[int]:
     """Return the reference count of a temporary for each way; -1 where that of a variable's value is not higher."""
 
     def make() -> Any:
-        return scratch(np.ones(1), _Tiny, True)
+        return make_scratch(np.ones(1), _Tiny, True)
 
     def hold(f: Callable[..., Any]) -> Any:
         return lambda: f(make())
@@ -299,6 +300,7 @@ if TRUSTED:
 
 
 def unwrap_scratch(a: object) -> Any:
+    """Return an argument of a NumPy function with arrays in place of each Scratch in it."""
     if type(a) is Scratch:
         return a.v
     if isinstance(a, tuple | list):
@@ -319,7 +321,7 @@ def use_scratch(f: Callable[..., Any], values: list[Any], meta: Meta) -> Any:
 
 def _wrap_scratch(v: object, meta: Meta) -> Any:
     if type(v) is ndarray and v.dtype == meta.dtype and v.shape == meta.shape:
-        return scratch(v, meta)
+        return make_scratch(v, meta)
     return v
 
 
@@ -344,10 +346,10 @@ def add_large(rules: tuple[Any, ...], blockwise: bool, add_cotangents: Any) -> A
                 n = done.pop()
                 release_node(n)
         elif dy is None:
-            _pull(r.x, dx, (r.g, r.value, r.x.value, r.y), meta)
+            _add_from_rule(r.x, dx, (r.g, r.value, r.x.value, r.y), meta)
         else:
-            _pull(r.x, dx, (r.g, r.value, r.x.value, r.y.value), meta)
-            _pull(r.y, dy, (r.g, r.value, r.x.value, r.y.value), meta)
+            _add_from_rule(r.x, dx, (r.g, r.value, r.x.value, r.y.value), meta)
+            _add_from_rule(r.y, dy, (r.g, r.value, r.x.value, r.y.value), meta)
         r.x = r.y = None
         v, g = r.value, r.g
         r.g = None
@@ -377,7 +379,7 @@ def release_node(r: Tensor) -> None:
         give_buffer(g, meta.pool, meta)
 
 
-def _pull(a: Tensor, rule: Callable[..., Any], values: tuple[Any, ...], meta: Meta) -> None:
+def _add_from_rule(a: Tensor, rule: Callable[..., Any], values: tuple[Any, ...], meta: Meta) -> None:
     """Give the operand ``a`` its cotangent, or add it to the one it has."""
     e, a.g = a.g, None
     d = rule(*[_wrap_scratch(v, meta) for v in values])
@@ -387,7 +389,7 @@ def _pull(a: Tensor, rule: Callable[..., Any], values: tuple[Any, ...], meta: Me
     if e is None:
         a.g = d
         return
-    a.g = _sum(e, d, fresh, a.meta)
+    a.g = _add_arrays(e, d, fresh, a.meta)
     if fresh and is_sole(d):
         give_buffer(d, meta.pool, meta)  # it was added into the other
 
@@ -404,7 +406,7 @@ def _list_functions(rule: Any) -> list[Any]:
     return [u for u in FUNCTIONS if f"np_{u.__name__}(" in getattr(rule, "source", "")]
 
 
-def _sum(e: Array, d: Array, fresh: bool, meta: Meta) -> Any:
+def _add_arrays(e: Array, d: Array, fresh: bool, meta: Meta) -> Any:
     """Return the sum of two cotangents of one node, in whichever of their buffers may be overwritten."""
     if type(e) is not ndarray or type(d) is not ndarray or not meta.ndim or e.shape != d.shape or e.dtype != d.dtype:
         return e + d

@@ -302,6 +302,7 @@ def _find_mask(parts: list[Any]) -> int | None:
 
 
 def check_mask(x: Value, mask: Any, axis: int) -> None:
+    """Raise an error if a mask does not have the lengths of the axes of ``x`` that it is along."""
     lengths = tuple(x.shape[axis : axis + len(mask.shape)])
     if lengths != mask.shape:
         raise ShapeError(

@@ -12,7 +12,7 @@ from pullback.core.accelerate import run_compiled_if, run_elements
 from pullback.core.axes import Sample, elementwise1, elementwise2, keeps_shape, moves
 from pullback.core.calculus import partials, rule
 from pullback.core.lowering import made_of, scalar
-from pullback.core.memory import Scratch, scratch, unwrap_scratch
+from pullback.core.memory import Scratch, make_scratch, unwrap_scratch
 from pullback.core.op import alias, method, op
 from pullback.core.residuals import find_residual, keep_residual
 from pullback.core.tensor import RAW
@@ -455,7 +455,7 @@ def _choose_pull_log_softmax(g: Any, logits: Value, z: Any, axis: int | None) ->
     is_plain = isinstance(g, RAW) or type(g) is Scratch
     if kept is not None and is_plain:
         e, s = kept
-        return g - (scratch(e, z.meta) if type(z) is Scratch else e) * (_sum_keeping_axis(g, axis) / s)
+        return g - (make_scratch(e, z.meta) if type(z) is Scratch else e) * (_sum_keeping_axis(g, axis) / s)
     cotangent, x = unwrap_scratch(g), unwrap_scratch(logits)
     if type(cotangent) is type(x) is ndarray and x.dtype == cotangent.dtype:
         return _pull_log_softmax_quickly(cotangent, x, axis)

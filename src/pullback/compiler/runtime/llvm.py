@@ -167,6 +167,7 @@ class TranslatorError(CompileError):
 
 @lru_cache(8)
 def get_translator(target: Target) -> Translator:
+    """Return LLVM for a target; raise a TranslatorError if it cannot be used."""
     try:
         return Translator(target)
     except (ImportError, OSError, RuntimeError) as error:

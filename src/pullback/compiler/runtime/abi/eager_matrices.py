@@ -233,80 +233,98 @@ class ProductWriter(TensorWriter):
             self.decref(held)
 
 
-def write_pull_product() -> str:
-    """Return ``pull_product(r, step_fields)``, which gives the operands of a node ``x @ y`` their cotangents.
+class PullProductWriter(TensorWriter):
+    """Writes ``pull_product(r, step_fields)``, which gives the operands of a node ``x @ y`` their cotangents.
 
     ``step_fields`` are those of the record of its step.  As ``pull``, it gives 1 if that is done, 0 if Python must do
     it, -1 for an error.  Nothing is changed until both cotangents are computed.
     """
-    w = TensorWriter("i32", "pull_product", "ptr r", "ptr step_fields")
-    x, y, g = w.slot("%r", "x"), w.slot("%r", "y"), w.slot("%r", "g")
-    inputs = w.word("%step_fields", STEP["product"])
-    w.require_type(x, "@tensor_type", "python")
-    all_fields, cotangents = [w.allocate("ptr") for _ in range(2)], [w.allocate("ptr") for _ in range(2)]
-    for place in cotangents:
-        w.store("ptr", "null", place)
 
-    def read(t: str, number: int) -> None:
-        _, fields = w.find_array_record(w.slot(t, "meta"), "failed", "python")
-        w.store("ptr", fields, all_fields[number])
+    def __init__(self) -> None:
+        super().__init__("i32", "pull_product", "ptr r", "ptr step_fields")
 
-    def multiply(a: str, b: str, turns: tuple[int, int], number: int, otherwise: str) -> None:
+    def write(self) -> str:
+        """Return the text of the function."""
+        self.x, self.y, self.g = (self.slot("%r", name) for name in ("x", "y", "g"))
+        inputs = self.word("%step_fields", STEP["product"])
+        self.require_type(self.x, "@tensor_type", "python")
+        # For each operand: the fields of its meta, and its new cotangent, which is null until it is computed.
+        self.all_fields, self.cotangents = ([self.allocate("ptr") for _ in range(2)] for _ in range(2))
+        for place in self.cotangents:
+            self.store("ptr", "null", place)
+        self._multiply_operands(inputs)
+        self._add_cotangents()
+        self._end()
+        return self.text()
+
+    def _multiply_operands(self, inputs: str) -> None:
+        """Compute the cotangents of the operands that are on the tape: of both, or of the one that is in ``x``."""
+        self._read(self.x, 0)
+        self.jump_if(self.compare("eq", inputs, LEFT, "i64"), "left")
+        self.jump_if(self.compare("eq", inputs, RIGHT, "i64"), "right")
+        self.require_type(self.y, "@tensor_type", "python")
+        self._read(self.y, 1)
+        self._read(self.x, 0)  # again: to prepare a record runs Python
+        self._multiply(self.g, self.slot(self.y, "value"), (0, 1), 0)
+        self._multiply(self.slot(self.x, "value"), self.g, (1, 0), 1)
+        self.jump("add")
+        self.label("left")
+        self._multiply(self.g, self.y, (0, 1), 0)
+        self.jump("add")
+        self.label("right")
+        self._multiply(self.y, self.g, (1, 0), 0)
+        self.jump("add")
+
+    def _read(self, t: str, number: int) -> None:
+        """Find the fields of the meta of an operand."""
+        _, fields = self.find_array_record(self.slot(t, "meta"), "failed", "python")
+        self.store("ptr", fields, self.all_fields[number])
+
+    def _multiply(self, a: str, b: str, turns: tuple[int, int], number: int) -> None:
+        """Compute the cotangent of an operand, the product of two matrices, each turned or not."""
         turned = [f"i1 {t}" for t in turns]
-        d = w.call("ptr", "@multiply", f"ptr {a}", f"ptr {b}", *turned, f"ptr {w.load('ptr', all_fields[number])}")
-        w.store("ptr", d, cotangents[number])
-        w.require(w.compare("ne", d, "null"), otherwise)
+        fields = self.load("ptr", self.all_fields[number])
+        d = self.call("ptr", "@multiply", f"ptr {a}", f"ptr {b}", *turned, f"ptr {fields}")
+        self.store("ptr", d, self.cotangents[number])
+        self.require(self.compare("ne", d, "null"), "unfit")
 
-    read(x, 0)
-    w.jump_if(w.compare("eq", inputs, LEFT, "i64"), "left")
-    w.jump_if(w.compare("eq", inputs, RIGHT, "i64"), "right")
-    w.require_type(y, "@tensor_type", "python")
-    read(y, 1)
-    read(x, 0)  # again: to prepare a record runs Python
-    multiply(g, w.slot(y, "value"), (0, 1), 0, "unfit")
-    multiply(w.slot(x, "value"), g, (1, 0), 1, "unfit")
-    w.jump("add")
-    w.label("left")
-    multiply(g, y, (0, 1), 0, "unfit")
-    w.jump("add")
-    w.label("right")
-    multiply(y, g, (1, 0), 0, "unfit")
-    w.jump("add")
+    def _add_cotangents(self) -> None:
+        """Add what was computed to the cotangents of the operands."""
+        self.label("add")
+        for number, node in enumerate((self.x, self.y)):
+            d = self.load("ptr", self.cotangents[number])
+            self.jump_if(self.compare("eq", d, "null"), "done")
+            fields = self.load("ptr", self.all_fields[number])
+            fine = self.call_pointers("i1", "@add_array", node, d, fields)
+            self.store("ptr", "null", self.cotangents[number])
+            self.decref(d)
+            self.require(fine, "lost")
+        self.jump("done")
+        self.label("done")
+        self.ret("i32", 1)
 
-    w.label("add")
-    for number, node in enumerate((x, y)):
-        d = w.load("ptr", cotangents[number])
-        w.jump_if(w.compare("eq", d, "null"), "done")
-        fields = w.load("ptr", all_fields[number])
-        fine = w.call("i1", "@add_array", f"ptr {node}", f"ptr {d}", f"ptr {fields}")
-        w.store("ptr", "null", cotangents[number])
-        w.decref(d)
-        w.require(fine, "lost")
-    w.jump("done")
-    w.label("done")
-    w.ret("i32", 1)
-
-    w.label("unfit")
-    for number in range(2):
-        d = w.load("ptr", cotangents[number])
-        w.jump_if(w.compare("eq", d, "null"), f"dropped{number}")
-        w.decref(d)
-        w.jump(f"dropped{number}")
-        w.label(f"dropped{number}")
-    error = w.call("ptr", "@PyErr_Occurred")
-    w.branch(w.compare("eq", error, "null"), "python", "failed")
-    w.label("lost")
-    d = w.load("ptr", cotangents[1])
-    w.jump_if(w.compare("eq", d, "null"), "failed")
-    w.decref(d)
-    w.jump("failed")
-    w.label("python")
-    w.ret("i32", 0)
-    w.label("failed")
-    w.ret("i32", -1)
-    return w.text()
+    def _end(self) -> None:
+        """Write the ends of the function at which cotangents that were computed are released."""
+        self.label("unfit")
+        for number in range(2):
+            d = self.load("ptr", self.cotangents[number])
+            self.jump_if(self.compare("eq", d, "null"), f"dropped{number}")
+            self.decref(d)
+            self.jump(f"dropped{number}")
+            self.label(f"dropped{number}")
+        error = self.call("ptr", "@PyErr_Occurred")
+        self.branch(self.compare("eq", error, "null"), "python", "failed")
+        self.label("lost")
+        d = self.load("ptr", self.cotangents[1])
+        self.jump_if(self.compare("eq", d, "null"), "failed")
+        self.decref(d)
+        self.jump("failed")
+        self.label("python")
+        self.ret("i32", 0)
+        self.label("failed")
+        self.ret("i32", -1)
 
 
 # The functions of the module, in the order of their calls; the last one calls some of ``eager_backward``.
 MATRICES = (write_multiply, write_sum_rows, write_find_meta, lambda: ProductWriter().write())
-PULL_PRODUCT = (write_pull_product,)
+PULL_PRODUCT = (lambda: PullProductWriter().write(),)

@@ -75,6 +75,7 @@ def choose_address() -> Callable[[Any], int]:
 
 
 def get_address(a: Any) -> int:
+    """Return the address of an array's elements, as NumPy tells it."""
     return int(a.ctypes.data)
 
 
