@@ -55,7 +55,7 @@ def parameters() -> set[str]:
                     continue
     for method in (pb.Model.fit, pb.Model.compile):
         found.update(inspect.signature(method).parameters)
-    return found | {*pb.train.optim.step.Options.__annotations__}
+    return found | {*pb.train.optim.step.OptimizerOptions.__annotations__}
 
 
 # ---- the table is true

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 INDEPENDENT = "Output seems independent of input."
 
 
-class _Run:
+class _TracedRun:
     """A function of one container as a function of its leaves, and the container that it returned last."""
 
     def __init__(self, fun: Callable[..., Any], x: Tree) -> None:
@@ -68,7 +68,7 @@ def make_vjp(fun: Callable[..., Any], x: Tree) -> tuple[Callable[[Any], Any], An
     >>> vjp(np.array([1.0, 10.0])), value
     (array([ 2., 40.]), array([1., 4.]))
     """
-    run = _Run(fun, x)
+    run = _TracedRun(fun, x)
     if not run.leaves:
         warnings.warn(INDEPENDENT, stacklevel=2)
         return (lambda g: x), fun(x)
@@ -102,7 +102,7 @@ def make_jvp(fun: Callable[..., Any], x: Tree) -> Callable[[Any], tuple[Any, Any
     """
 
     def jvp(g: Tree) -> tuple[Any, Any]:
-        run = _Run(fun, x)
+        run = _TracedRun(fun, x)
         if not run.leaves:
             warnings.warn(INDEPENDENT, stacklevel=2)
             value = fun(x)

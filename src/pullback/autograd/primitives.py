@@ -26,10 +26,10 @@ from pullback.transforms.captured import line_of
 from pullback.transforms.custom import Customized
 from pullback.transforms.custom_call import CustomCall
 from pullback.transforms.custom_op import (
+    ArrayLikeness,
     Back,
+    BodyRun,
     CustomOp,
-    Like,
-    Run,
     gradient_for,
     is_differentiated,
     like,
@@ -47,11 +47,11 @@ primitive_vjps: dict[Any, Callable[..., Any]] = {}
 primitive_jvps: dict[Any, Callable[..., Any]] = {}
 
 
-class _Slot:
+class _RuleSlot:
     """The place of a tensor in the arguments."""
 
 
-SLOT = _Slot()
+SLOT = _RuleSlot()
 
 
 class TracedArguments(Arguments):
@@ -102,11 +102,11 @@ class PrimitiveCall(CustomCall):
 
     def gradient(
         self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
-    ) -> Run:
+    ) -> BodyRun:
         ans, args = self.structure, self.arguments.fill(values)
         rule = primitive_vjps.get(self.owner)
         if rule is None:
-            return Run(zs, lambda dys: transpose_rule(lambda ts: self.jvp(zs, values, ts, {}), dys, values), read)
+            return BodyRun(zs, lambda dys: transpose_rule(lambda ts: self.jvp(zs, values, ts, {}), dys, values), read)
         pull: list[Any] = []
 
         def back(dys: list[Any]) -> list[Any]:
@@ -115,7 +115,7 @@ class PrimitiveCall(CustomCall):
             g = tree.replace_leaves(ans, [conjugate(unwrap_constant(dy)) for dy in dys])
             return [*self._collect(pull[0](g), values, dys), *(None for _ in read)]
 
-        return Run(zs, back, read)
+        return BodyRun(zs, back, read)
 
     def _collect(self, out: list[Any], values: Sequence[Any], dys: Sequence[Any]) -> Iterator[Any]:
         """Yield the gradient of each input from what a rule gave for each argument."""
@@ -135,7 +135,7 @@ class PrimitiveCall(CustomCall):
             d = d.astype(float)
         return gradient_for(d, like(x), self.name, lambda: name, line, dys)
 
-    def transposable(self, back: Back, xs: Sequence[Any], zs: Sequence[Like], dys: list[Any]) -> Sequence[Any]:
+    def transposable(self, back: Back, xs: Sequence[Any], zs: Sequence[ArrayLikeness], dys: list[Any]) -> Sequence[Any]:
         with set_transposing(False):
             return back(dys)
 

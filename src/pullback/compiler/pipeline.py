@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pullback.compiler.codegen.module import Module
     from pullback.compiler.schedule.fuse import Fused
     from pullback.compiler.schedule.memory import Memory
-    from pullback.compiler.schedule.order import Step
+    from pullback.compiler.schedule.order import ScheduledStep
 
 
 class Stages(NamedTuple):
@@ -33,7 +33,7 @@ class Stages(NamedTuple):
     simplified: Graph
     legalized: Graph
     fused: Fused
-    scheduled: tuple[Step, ...]
+    scheduled: tuple[ScheduledStep, ...]
     memory: Memory
     module: Module
     contents: Contents

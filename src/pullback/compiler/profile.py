@@ -23,7 +23,7 @@ from pullback.display.html import MONOSPACE, Markup, escape, render_frame, rende
 from pullback.display.text import format_bytes
 
 if TYPE_CHECKING:
-    from pullback.compiler.schedule.order import Step
+    from pullback.compiler.schedule.order import ScheduledStep
 
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>
@@ -144,7 +144,7 @@ def _measure(call: Callable[[], object]) -> int:
     return perf_counter_ns() - begin
 
 
-def _make_step(step: Step, seconds: float, share: float) -> ProfiledStep:
+def _make_step(step: ScheduledStep, seconds: float, share: float) -> ProfiledStep:
     nodes: list[Node] = getattr(step.what, "nodes", None) or [step.what]
     lines = tuple(dict.fromkeys(n.line for n in nodes if n.line))
     description = step.what.name if len(nodes) > 1 else f"{step.what.name} {list(nodes[0].shape)}"

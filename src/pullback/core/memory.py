@@ -79,7 +79,7 @@ def is_sole(v: Array) -> bool:
     return sys.getrefcount(v) == SOLE
 
 
-class Pool(list[Any]):
+class BufferPool(list[Any]):
     """Buffers to reuse: not more than were taken, as not every op can use one."""
 
     __slots__ = ("wanted",)
@@ -88,7 +88,7 @@ class Pool(list[Any]):
         self.wanted = 0
 
 
-def take_buffer(pool: Pool) -> Any:
+def take_buffer(pool: BufferPool) -> Any:
     """Return a buffer of the pool; None if there is none, so that NumPy (``out=None``) allocates one."""
     pool.wanted += 1
     try:
@@ -97,7 +97,7 @@ def take_buffer(pool: Pool) -> Any:
         return None
 
 
-def give_buffer(v: Array, pool: Pool, meta: Meta) -> None:
+def give_buffer(v: Array, pool: BufferPool, meta: Meta) -> None:
     """Put ``v`` into the pool; one local variable of the caller must be the only reference to it."""
     fits = v.base is None and v.dtype is meta.dtype and v.shape == meta.shape
     if fits and pool.wanted > 0 and len(pool) < meta.capacity and v.flags.c_contiguous and v.flags.writeable:
@@ -269,7 +269,7 @@ class _Tiny:
     """A stand-in for a meta while references are counted."""
 
     dtype, shape, ndim, capacity = np.dtype(float), (1,), 1, 0
-    pool = Pool()
+    pool = BufferPool()
 
 
 def _count_temporaries() -> list[int]:
@@ -413,4 +413,4 @@ def _add_arrays(e: Array, d: Array, fresh: bool, meta: Meta) -> Any:
     if sys.getrefcount(e) == SOLE and e.base is None and e.flags.writeable:  # the caller's local and ours
         return np.add(e, d, e)
     pool = meta.pool
-    return np.add(e, d, d if fresh else take_buffer(pool) if type(pool) is Pool else None)
+    return np.add(e, d, d if fresh else take_buffer(pool) if type(pool) is BufferPool else None)

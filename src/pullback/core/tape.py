@@ -29,8 +29,8 @@ from pullback.core.memory import (
     MAPPED,
     MAX_KEPT_BYTES,
     RECYCLED,
+    BufferPool,
     Large,
-    Pool,
     add_large,
     is_sole,
     keep,
@@ -104,7 +104,7 @@ class Meta:
         if nbytes >= MAPPED:
             keep_freed_memory()
         large = raw and inexact and nbytes >= RECYCLED and tape.level
-        self.pool: Any = Pool() if large else COMPLEX if dtype.kind == "c" else None
+        self.pool: Any = BufferPool() if large else COMPLEX if dtype.kind == "c" else None
         self.capacity = MAX_KEPT_BYTES // nbytes if large else 0
         self.small = inexact and not large  # results of elementwise ops have this same meta, and need no buffer
         self.plain = self.small and raw  # and NumPy may be called directly
@@ -527,7 +527,7 @@ class Tape(dict[Any, Any]):
     def _compute(self, op: Op, args: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
         """Return the value of an op; a big elementwise result is written to a recycled buffer if there is one."""
         if op.elementwise and not params:
-            big = next((a.meta for a in args if type(a) in TAPED and type(a.meta.pool) is Pool), None)
+            big = next((a.meta for a in args if type(a) in TAPED and type(a.meta.pool) is BufferPool), None)
             if big is not None and all(
                 v.dtype == big.dtype if isinstance(v, RAW) else type(v) in (float, int) for v in values
             ):

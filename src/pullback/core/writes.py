@@ -336,7 +336,7 @@ def _make_stale(view: Tensor, links: Links) -> None:
 # ---- writes
 
 
-class Reference(Wrapped):
+class BaseReference(Wrapped):
     """A tensor to which a value of another transform was written: it refers to that value, and is read before use."""
 
     __slots__ = ()
@@ -351,7 +351,7 @@ class Reference(Wrapped):
         return held
 
 
-PLAIN.add(Reference)
+PLAIN.add(BaseReference)
 
 
 FROZEN: dict[str, Links] = {}  # one for all tensors that are frozen for the same reason
@@ -480,7 +480,7 @@ def assign(x: Tensor, new: Tensor) -> None:
         x.__class__ = made
         _copy_slots(x, new)
         return
-    x.__class__ = Reference
+    x.__class__ = BaseReference
     x.value = new
 
 

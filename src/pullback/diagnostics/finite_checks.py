@@ -12,7 +12,7 @@ from pullback.core.rowsparse import RowSparse
 from pullback.core.tensor import ARRAYS, all_values
 from pullback.diagnostics.backward_steps import is_finite
 from pullback.diagnostics.monitor import Monitor
-from pullback.diagnostics.monitored_run import Result, is_number
+from pullback.diagnostics.monitored_run import MonitoredResult, is_number
 from pullback.diagnostics.nan_report import NanReport
 from pullback.errors import NanError
 from pullback.transforms.grad import as_leaf
@@ -20,18 +20,18 @@ from pullback.transforms.leaf_names import name_leaves
 from pullback.transforms.leaves import map_whole
 
 
-class Names:
+class UserNames:
     """The user's names of a function and its arguments; a list of names is for an argument that is a list of inputs."""
 
     def __init__(self, function: str = "", arguments: Sequence[Any] = (), results: Sequence[str] = ()) -> None:
         self.function, self.arguments, self.results = function, arguments, results
 
 
-Naming = Callable[[tuple[Any, ...]], Names]
+Naming = Callable[[tuple[Any, ...]], UserNames]
 
 
-def name_nothing(args: tuple[Any, ...]) -> Names:
-    return Names()
+def name_nothing(args: tuple[Any, ...]) -> UserNames:
+    return UserNames()
 
 
 def check_finite(
@@ -77,10 +77,10 @@ def _get_stored(leaf: Any) -> Any:
 
 
 def report_origin(
-    call: Any, args: Any, kwargs: Any, names: Names | None = None, lifts: Callable[[Any], bool] = is_number
+    call: Any, args: Any, kwargs: Any, names: UserNames | None = None, lifts: Callable[[Any], bool] = is_number
 ) -> NanReport | str:
     """Return the report of a second run.  ``lifts``: which arguments are monitored."""
-    monitor, names = Monitor(), names or Names()
+    monitor, names = Monitor(), names or UserNames()
 
     def lift(x: object, label: str) -> Any:
         if not lifts(x):
@@ -100,12 +100,12 @@ def report_origin(
     out = monitor.run(call, *given, **kwargs)
     leaves = tree.leaves(out)
     called = names.results if len(names.results) == len(leaves) else ["the result"] * len(leaves)
-    results = [Result(name, v, monitor.note_of(v)) for name, v in zip(called, leaves, strict=True)]
+    results = [MonitoredResult(name, v, monitor.note_of(v)) for name, v in zip(called, leaves, strict=True)]
     report = NanReport(results, monitor.notes, names.function)
     return report or "Not finite: the result; but a second run, to find out why, gave finite numbers."
 
 
-def _name_argument(names: Names, i: int, a: Any, lifts: Callable[[Any], bool]) -> Any:
+def _name_argument(names: UserNames, i: int, a: Any, lifts: Callable[[Any], bool]) -> Any:
     """Return the name of an argument; a list of names for a list of inputs."""
     name = names.arguments[i] if i < len(names.arguments) else ""
     if type(a) not in (list, tuple) or type(name) is list or lifts is not is_number:

@@ -24,7 +24,7 @@ from pullback.core.tensor import RAW, Tensor, Wrapped, all_values, iterate_level
 from pullback.diagnostics.backward_steps import list_cotangents
 from pullback.diagnostics.pass_observers import PassObserver
 from pullback.transforms.batch import Batched
-from pullback.transforms.custom_op import Run, WrappingOp
+from pullback.transforms.custom_op import BodyRun, WrappingOp
 
 if TYPE_CHECKING:
     from pullback.transforms.custom_op import CustomOp
@@ -221,14 +221,14 @@ class WatchedOp(WrappingOp):
         self.follows, self.states_jvp = op.follows, op.states_jvp
         self.made: list[Note | None] = []  # how the results came about, inside
 
-    def run(self, values: Sequence[Any]) -> Run:
+    def run(self, values: Sequence[Any]) -> BodyRun:
         inner = self.op.run_reduced([self._pass_on(v, note) for v, note in zip(values, self.given, strict=True)])
         self.made = [self.monitor.note_of(z) for z in inner.values]
 
         def back(dys: list[Any]) -> list[Any]:
             return [self._unwrap(d) for d in inner.back([self.monitor.lift(dy) for dy in dys])]
 
-        return Run(tuple(map(self._unwrap, inner.values)), back, inner.variables)
+        return BodyRun(tuple(map(self._unwrap, inner.values)), back, inner.variables)
 
     def jvp(self, z: Any, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
         """Run the op's own jvp, which need not be the transpose of its backward rule."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pullback.typing import ArrayOrNumber, Operand
 
 
-class Result:
+class MonitoredResult:
     """A value or a gradient, its name, and the note of the op that made it."""
 
     __slots__ = ("name", "note", "value")
@@ -37,9 +37,9 @@ class MonitoredRun:
     def __init__(self, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], back: bool = True) -> None:
         self.f, self.args, self.back = f, args, back
         self.monitor = Monitor()
-        self.inputs: list[Result] = []
-        self.values: list[Result] = []
-        self.gradients: list[Result] = []
+        self.inputs: list[MonitoredResult] = []
+        self.values: list[MonitoredResult] = []
+        self.gradients: list[MonitoredResult] = []
         self.nodes: list[tuple[Note | None, Any, list[Any]]] = []  # of each step its note, itself, what its rules use
         self.cuts: list[tuple[str, str, int]] = []  # where paths ended, as the tape remembers it
         self.monitor.run(self._run, kwargs)
@@ -87,8 +87,8 @@ class MonitoredRun:
         self.gradients = [self._result(f"the gradient of {name}", g) for name, g in zip(names, found, strict=True)]
         self.cuts = list(tape.cuts)
 
-    def _result(self, name: str, z: Operand) -> Result:
-        return Result(name, z, self.monitor.note_of(z))
+    def _result(self, name: str, z: Operand) -> MonitoredResult:
+        return MonitoredResult(name, z, self.monitor.note_of(z))
 
     def _list_kept(self, r: Tensor) -> list[Any]:
         """Return the values that the rules of a step use."""

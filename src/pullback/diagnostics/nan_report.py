@@ -11,7 +11,7 @@ from pullback.core.op import Op
 from pullback.diagnostics.backward_steps import is_finite
 from pullback.diagnostics.causes import Origin, advise_backward, advise_forward
 from pullback.diagnostics.monitor import GIVEN, PASSED, SEED, Note
-from pullback.diagnostics.monitored_run import Result
+from pullback.diagnostics.monitored_run import MonitoredResult
 from pullback.diagnostics.origins import Index, Visit, get_values, list_bad_inputs, list_path, locate_operand, visit_bad
 from pullback.diagnostics.page import Reported
 from pullback.display.html import render_frame, render_table, render_text
@@ -128,7 +128,7 @@ class NanReport(Reported):
     ('log', 'forward', [np.float64(0.0)])
     """
 
-    def __init__(self, results: Sequence[Result], notes: Sequence[Note], function: str = "") -> None:
+    def __init__(self, results: Sequence[MonitoredResult], notes: Sequence[Note], function: str = "") -> None:
         found = [(result, visit_bad(result.note)) for result in results if result.note is not None]
         self.bad = [result.name for result, seen in found if seen]
         self.bad += [r.name for r in results if r.note is None and r.value is not None and not is_finite(r.value)]

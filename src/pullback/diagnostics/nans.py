@@ -14,8 +14,8 @@ from pullback.core.op import perform_observed
 from pullback.core.tensor import ARRAYS, BY_KERNEL, Tensor
 from pullback.core.variable import get_trace
 from pullback.diagnostics.finite_checks import (
-    Names,
     Naming,
+    UserNames,
     are_finite,
     check_finite,
     check_new,
@@ -27,7 +27,7 @@ from pullback.diagnostics.nan_report import NanReport
 from pullback.diagnostics.record import make_record
 from pullback.diagnostics.tape_report import Push, check_pulled
 from pullback.errors import NanError
-from pullback.transforms.argnums import Call, WholeCall
+from pullback.transforms.argnums import BoundCall, WholeCall
 from pullback.transforms.custom_op import is_differentiated
 from pullback.transforms.forward import jvp
 from pullback.transforms.leaf_names import list_parameter_names, name_leaves
@@ -120,7 +120,7 @@ class NanGuard(hooks.CallObserver):
 
         with hooks.observe(without=NanGuard):
             given = (list(args),) if op.variadic else tuple(args)
-            return check_new(call, given, params, lambda _: Names(op.name, op.inputs), _is_followed)
+            return check_new(call, given, params, lambda _: UserNames(op.name, op.inputs), _is_followed)
 
     def record_lines(self, tape: Any) -> None:
         """Let a tape remember the line of the program in which each step was recorded."""
@@ -136,7 +136,7 @@ def _check_values(function: Callable[..., Any], args: tuple[Any, ...], kwargs: d
     return check_new(function, args, kwargs, _name_function, is_number)
 
 
-def _check_ops(naming: Callable[[Any, tuple[Any, ...]], Names]) -> Any:
+def _check_ops(naming: Callable[[Any, tuple[Any, ...]], UserNames]) -> Any:
     """Return the check of a function made of ops, which is skipped where it is differentiated."""
 
     def check(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -213,45 +213,47 @@ def _assign_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
         v.hold(held.value)
 
 
-def _name_function(args: tuple[Any, ...]) -> Names:
+def _name_function(args: tuple[Any, ...]) -> UserNames:
     """Return the names in a call of ``f``, or of the function that a transform made from it."""
     f = _find_program(args[0])
-    return Names(_get_name(f), ["", *list_parameter_names(f, len(args) - 1)])
+    return UserNames(_get_name(f), ["", *list_parameter_names(f, len(args) - 1)])
 
 
-def _name_gradients(args: tuple[Any, ...]) -> Names:
+def _name_gradients(args: tuple[Any, ...]) -> UserNames:
     """Return what gives the value and the gradients of a list of arguments, or of those that are chosen."""
     _, body, xs, _, given = args
-    call = given if isinstance(given, Call) else WholeCall(_find_program(body.__self__), xs)
+    call = given if isinstance(given, BoundCall) else WholeCall(_find_program(body.__self__), xs)
     return _name_call(call, xs, ["", "", None], ["the value"], "the gradient of {}")
 
 
-def _name_jacobian(args: tuple[Any, ...]) -> Names:
+def _name_jacobian(args: tuple[Any, ...]) -> UserNames:
     _, xs, call = args
     return _name_call(call, xs, ["", None], [], "the derivative by {}")
 
 
-def _name_tangent(args: tuple[Any, ...]) -> Names:
+def _name_tangent(args: tuple[Any, ...]) -> UserNames:
     xs, _, call = args
     return _name_call(call, xs, [None], ["the value", "the tangent"])
 
 
-def _name_hessian_product(args: tuple[Any, ...]) -> Names:
+def _name_hessian_product(args: tuple[Any, ...]) -> UserNames:
     xs, _, call = args
     return _name_call(call, xs, [None], [], "the product for {}")
 
 
-def _name_pull(args: tuple[Any, ...]) -> Names:
+def _name_pull(args: tuple[Any, ...]) -> UserNames:
     xs, call, *given = args
     return _name_call(call, xs, [None], [], "the gradient of {}" if given else "")
 
 
-def _name_push(args: tuple[Any, ...]) -> Names:
+def _name_push(args: tuple[Any, ...]) -> UserNames:
     xs, call, *_ = args
     return _name_call(call, xs, [None], [])
 
 
-def _name_call(call: Call, xs: Sequence[Any], arguments: list[Any], results: list[str], each: str = "") -> Names:
+def _name_call(
+    call: BoundCall, xs: Sequence[Any], arguments: list[Any], results: list[str], each: str = ""
+) -> UserNames:
     """Return the names of a call of ``f`` that is differentiated by ``xs``.
 
     Those of ``xs`` are put in place of None in ``arguments``.  The results are those that are given and, if ``each`` is
@@ -260,7 +262,7 @@ def _name_call(call: Call, xs: Sequence[Any], arguments: list[Any], results: lis
     names, f = call.names, _find_program(call.f)
     leaves = [label for name, x in zip(names, xs, strict=True) for label, _ in name_leaves(name, x)]
     given = [names if name is None else name for name in arguments]
-    return Names(_get_name(f), given, [*results, *(each.format(label) for label in leaves if each)])
+    return UserNames(_get_name(f), given, [*results, *(each.format(label) for label in leaves if each)])
 
 
 def _find_program(f: Callable[..., Any]) -> Any:
@@ -272,22 +274,22 @@ def _get_name(f: Callable[..., Any]) -> str:
     return getattr(f, "__name__", type(f).__name__)
 
 
-def _name_composition(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
-    return Names(f.__name__, list_parameter_names(f, len(args)))
+def _name_composition(f: Callable[..., Any], args: tuple[Any, ...]) -> UserNames:
+    return UserNames(f.__name__, list_parameter_names(f, len(args)))
 
 
-def _name_ufunc(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
+def _name_ufunc(f: Callable[..., Any], args: tuple[Any, ...]) -> UserNames:
     """Return the names of the arguments of a ufunc, in a call of ``Tensor.__array_ufunc__``."""
     _, ufunc, _, *given = args
     op = BY_KERNEL.get(ufunc)
     names = op.inputs if op is not None else ("x", "y")
-    return Names(ufunc.__name__, ["", "", "", *names[: len(given)]])
+    return UserNames(ufunc.__name__, ["", "", "", *names[: len(given)]])
 
 
-def _name_numpy_function(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
+def _name_numpy_function(f: Callable[..., Any], args: tuple[Any, ...]) -> UserNames:
     """Return the names in a call of ``Tensor.__array_function__``."""
     _, func, _, given, _ = args
-    return Names(func.__name__, ["", "", "", list_parameter_names(func, len(given))])
+    return UserNames(func.__name__, ["", "", "", list_parameter_names(func, len(given))])
 
 
 def _is_differentiated(given: Any) -> bool:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pullback.core.source import format_place, name_file
 from pullback.diagnostics.monitor import GIVEN
-from pullback.diagnostics.record import Record, Step
-from pullback.display.graphs import Box, Picture, draw_graph
+from pullback.diagnostics.record import Record, RecordedStep
+from pullback.display.graphs import GraphBox, Picture, draw_graph
 from pullback.display.html import escape
 from pullback.errors import ArgumentError
 
@@ -75,14 +75,14 @@ def make_page(record: Record, summary: str, profile: Profile | None = None) -> s
     return head + "".join(parts[name] + text for name, _, text in (part.partition("}}") for part in rest))
 
 
-def draw_steps(steps: list[Step]) -> Picture:
+def draw_steps(steps: list[RecordedStep]) -> Picture:
     """Return a picture of the steps of a program, inputs at the top."""
     return draw_graph([_make_box(step) for step in steps], "the program as a graph")
 
 
-def _make_box(step: Step) -> Box:
+def _make_box(step: RecordedStep) -> GraphBox:
     given = step.op == GIVEN
-    return Box(
+    return GraphBox(
         label=step.name or step.op,
         below=f"{step.dtype}{list(step.shape)}",
         inputs=step.inputs,
@@ -93,7 +93,7 @@ def _make_box(step: Step) -> Box:
     )
 
 
-def _list_files(steps: list[Step]) -> list[dict[str, object]]:
+def _list_files(steps: list[RecordedStep]) -> list[dict[str, object]]:
     """Return the files of the user's lines, with the lines that are shown, each with its number."""
     wanted: dict[str, set[int]] = {}
     for step in steps:

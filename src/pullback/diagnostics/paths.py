@@ -12,7 +12,7 @@ from pullback.core.op import Op
 from pullback.core.source import format_place
 from pullback.core.tensor import ARRAYS, all_values
 from pullback.diagnostics.monitor import STOPPED, Note
-from pullback.diagnostics.monitored_run import Examined, MonitoredRun, Result, is_number
+from pullback.diagnostics.monitored_run import Examined, MonitoredResult, MonitoredRun, is_number
 from pullback.diagnostics.page import Reported
 from pullback.diagnostics.record import make_record
 from pullback.display.html import render_frame, render_table
@@ -155,7 +155,9 @@ def explain(f: Callable[..., Any]) -> Explained:
     return Explained(f)
 
 
-def _report_input(ran: MonitoredRun, given: Result, gradient: Result, leaf: ArrayOrNumber | None) -> InputReport:
+def _report_input(
+    ran: MonitoredRun, given: MonitoredResult, gradient: MonitoredResult, leaf: ArrayOrNumber | None
+) -> InputReport:
     note, name = given.note, given.name
     assert note is not None
     live, cuts = _follow_input(ran, note)

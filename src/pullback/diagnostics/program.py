@@ -158,7 +158,7 @@ def _format_operand(a: Any, names: dict[int, str]) -> str:
     return repr(v)
 
 
-class Traced(Examined):
+class TracedFunction(Examined):
     """The function that ``trace`` returns."""
 
     face = "trace"
@@ -171,7 +171,7 @@ class Traced(Examined):
         return Program(ran, self.__name__)
 
 
-def trace(f: Callable[..., Any]) -> Traced:
+def trace(f: Callable[..., Any]) -> TracedFunction:
     """Return a function of the same arguments that returns the recorded program, as text and as a list of steps.
 
     Each line has the op and its operands, the dtype and shape of the result, the range of its values, how many bytes of
@@ -186,4 +186,4 @@ def trace(f: Callable[..., Any]) -> Traced:
     %2 = sum(%1)  float64[]   3.718                 <doctest ...>:1
     kept for the backward pass: 16 B
     """
-    return Traced(f)
+    return TracedFunction(f)

@@ -33,7 +33,7 @@ class Summary:
 
 
 @dataclass
-class Step:
+class RecordedStep:
     """One op of the program, or an input: its operands, its result, and its cotangent."""
 
     number: int
@@ -57,7 +57,7 @@ class Record:
     """The steps of a program in order, and facts about the whole program."""
 
     name: str
-    steps: list[Step] = field(default_factory=list)
+    steps: list[RecordedStep] = field(default_factory=list)
     first_bad: int | None = None  # the number of the step that made the first NaN or infinity
 
 
@@ -121,10 +121,10 @@ def skip_passed(note: Note) -> Note:
     return note
 
 
-def _make_step(note: Note, number: int, numbers: dict[int, int], label: str) -> Step:
+def _make_step(note: Note, number: int, numbers: dict[int, int], label: str) -> RecordedStep:
     sources = [skip_passed(a) if isinstance(a, Note) else a for a in note.args]
     values = note.array
-    return Step(
+    return RecordedStep(
         number=number,
         name=label,
         op=note.name,

@@ -11,7 +11,7 @@ from pullback.core.tensor import ARRAYS, Tensor
 from pullback.core.variable import watch_below
 from pullback.diagnostics.backward_steps import is_finite, list_cotangents
 from pullback.diagnostics.monitor import GIVEN, SEED, Note
-from pullback.diagnostics.monitored_run import Result
+from pullback.diagnostics.monitored_run import MonitoredResult
 from pullback.diagnostics.nan_report import NanReport
 from pullback.errors import NanError
 from pullback.transforms.recording import unwatch
@@ -103,4 +103,4 @@ def _report(tape: Any, known: Any, seeds: Sequence[Any], sources: Any) -> NanRep
             for r in known.values():
                 r.g = None
     found = [notes.cotangents[id(n)] for n in wanted if id(n) in notes.cotangents]
-    return NanReport([Result("the gradient", note.value, note) for note in found], notes.notes)
+    return NanReport([MonitoredResult("the gradient", note.value, note) for note in found], notes.notes)

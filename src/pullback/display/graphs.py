@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pullback.display.html import Markup, escape
-from pullback.display.layout import Layout, lay_out_graph
+from pullback.display.layout import GraphLayout, lay_out_graph
 
 HEIGHT = 36.0
 LETTER = 6.7  # pixels of a letter of the label
@@ -15,7 +15,7 @@ MARGIN = 8.0
 
 
 @dataclass(frozen=True)
-class Box:
+class GraphBox:
     """A node of a picture: its label, a line below it, its colour, and what the pointer shows."""
 
     label: str
@@ -30,7 +30,7 @@ class Box:
 class Picture:
     """A picture that a notebook shows; ``svg`` is its text, ``save`` writes it to a file.
 
-    >>> draw_graph([Box("x", "[3]", [])]).svg.startswith("<svg")
+    >>> draw_graph([GraphBox("x", "[3]", [])]).svg.startswith("<svg")
     True
     """
 
@@ -51,13 +51,13 @@ class Picture:
         return f"<picture, {len(self.svg)} characters of SVG>"
 
 
-def draw_graph(boxes: Sequence[Box], label: str = "graph") -> Picture:
+def draw_graph(boxes: Sequence[GraphBox], label: str = "graph") -> Picture:
     """Return a picture of boxes, each with the numbers of those that it comes from.
 
     boxes: in an order in which inputs come first.
     label: what the picture shows, for readers who do not see it.
 
-    >>> picture = draw_graph([Box("x", "[3]", []), Box("exp", "[3]", [0])])
+    >>> picture = draw_graph([GraphBox("x", "[3]", []), GraphBox("exp", "[3]", [0])])
     >>> picture.svg.count("<rect"), picture.svg.count("<path")
     (2, 1)
     """
@@ -78,7 +78,7 @@ def draw_graph(boxes: Sequence[Box], label: str = "graph") -> Picture:
     )
 
 
-def _draw_edges(layout: Layout) -> Iterator[tuple[int, int, str]]:
+def _draw_edges(layout: GraphLayout) -> Iterator[tuple[int, int, str]]:
     """Iterate over the edges with their paths; where edges of a node run together, only the first is drawn."""
     drawn: dict[int, int] = {}
     for (a, b), points in layout.edges.items():
@@ -102,7 +102,7 @@ def _draw_edge(points: Sequence[tuple[float, float]]) -> str:
     return path
 
 
-def _draw_box(number: int, box: Box, x: float, y: float, width: float) -> str:
+def _draw_box(number: int, box: GraphBox, x: float, y: float, width: float) -> str:
     corner = HEIGHT / 2 if box.is_input else 4
     title = f"<title>{escape(box.title)}</title>" if box.title else ""
     return (

@@ -16,7 +16,7 @@ PASSING = 10.0  # the width of a place that an edge passes
 
 
 @dataclass(frozen=True)
-class Layout:
+class GraphLayout:
     """Where everything is: the middle of each node, the points of each edge, and the size of the whole."""
 
     nodes: Sequence[tuple[float, float]]
@@ -25,7 +25,7 @@ class Layout:
     height: float
 
 
-def lay_out_graph(inputs: Sequence[Sequence[int]], widths: Sequence[float], height: float) -> Layout:
+def lay_out_graph(inputs: Sequence[Sequence[int]], widths: Sequence[float], height: float) -> GraphLayout:
     """Return the layout of nodes, of which each has the numbers of its inputs, all smaller than its own.
 
     inputs: for each node those that edges come from.
@@ -51,7 +51,7 @@ def lay_out_graph(inputs: Sequence[Sequence[int]], widths: Sequence[float], heig
     points = [(x, ys[place]) for place, x in enumerate(xs)]
     wide = max((x + w / 2 for x, w in zip(xs, spans, strict=True)), default=0.0)
     tall = len(rows) * (height + GAP_Y) - GAP_Y if rows else 0.0
-    return Layout(
+    return GraphLayout(
         points[: len(inputs)], {edge: [points[p] for p in chain] for edge, chain in chains.items()}, wide, tall
     )
 

@@ -73,7 +73,7 @@ def draw_curves(curves: Mapping[str, Mapping[float, float]], by: str, dashed: Se
     if not numbers:
         return Markup("")
     places = [at for values in curves.values() for at in values]
-    box = Box(min(places), max(places), min(numbers), max(numbers))
+    box = LayerBox(min(places), max(places), min(numbers), max(numbers))
     lines, legend = [], []
     for i, (name, values) in enumerate(curves.items()):
         style = f'stroke="{COLOURS[i % len(COLOURS)]}"' + (' stroke-dasharray="5 3"' if name in dashed else "")
@@ -98,7 +98,7 @@ def draw_curves(curves: Mapping[str, Mapping[float, float]], by: str, dashed: Se
     return Markup(f"<svg {view} {about}>{axis}{words}{''.join(lines)}</svg><div>{' &nbsp; '.join(legend)}</div>")
 
 
-class Box(NamedTuple):
+class LayerBox(NamedTuple):
     """Where the curves of a picture begin and end, and their least and largest number."""
 
     first: float
@@ -113,7 +113,7 @@ class Box(NamedTuple):
         return MARGIN + 4 + (WIDTH - MARGIN - 8) * across, HEIGHT - 8 - (HEIGHT - 16) * up
 
 
-def _trace(values: Mapping[float, float], box: Box) -> str:
+def _trace(values: Mapping[float, float], box: LayerBox) -> str:
     """Return the path of a curve; one number alone is a short level line."""
     points = [box.locate(*at) if isfinite(at[1]) else None for at in sorted(values.items())]
     if len(points) == 1 and points[0] is not None:

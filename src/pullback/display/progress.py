@@ -62,7 +62,7 @@ class TimedProgress(Progress):
         return _format_time_per_step(self.last_step - self.began, self.steps)
 
 
-class Line(TimedProgress):
+class ProgressLine(TimedProgress):
     """Prints a line of text at the end."""
 
     def close(self, numbers: Mapping[str, Any]) -> None:
@@ -203,7 +203,7 @@ def make_progress(
     if not verbose:
         return Progress()
     canvas = None if verbose == 2 else _find_canvas()
-    return Line(title) if canvas is None else Bar(title, total, canvas)
+    return ProgressLine(title) if canvas is None else Bar(title, total, canvas)
 
 
 def _find_canvas() -> Canvas | None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from pullback.diagnostics.monitor import GIVEN
 from pullback.diagnostics.monitored_run import MonitoredRun
-from pullback.diagnostics.record import Step, make_record
-from pullback.display.graphs import Box, Picture, draw_graph
+from pullback.diagnostics.record import RecordedStep, make_record
+from pullback.display.graphs import GraphBox, Picture, draw_graph
 from pullback.display.text import format_shape
 from pullback.errors import ArgumentError
 
@@ -36,7 +36,7 @@ def graph(f: Callable[..., Any], *args: object, **kwargs: object) -> Picture:
     return draw_graph([_make_box(step, low, high) for step in steps], "the program as a graph")
 
 
-def _make_box(step: Step, low: float, high: float) -> Box:
+def _make_box(step: RecordedStep, low: float, high: float) -> GraphBox:
     """Return the box of a step; blue is stronger for larger gradients, magenta means not finite."""
     fill, gradient = "rgba(128,128,128,.1)", "no gradient"
     if step.cotangent is not None and step.cotangent.norm is not None:
@@ -48,7 +48,7 @@ def _make_box(step: Step, low: float, high: float) -> Box:
         fill, gradient = "rgba(200,0,160,.35)", "not finite"
     below = f"{step.dtype}{list(step.shape)} {gradient}"
     title = "\n".join(step.rules)
-    return Box(step.name or step.op, below, step.inputs, fill=fill, title=title, is_input=step.op == GIVEN)
+    return GraphBox(step.name or step.op, below, step.inputs, fill=fill, title=title, is_input=step.op == GIVEN)
 
 
 def model(model: Any) -> Picture:
@@ -68,18 +68,18 @@ def model(model: Any) -> Picture:
     if "steps" not in config:  # one layer after the other
         layers = list(config["layers"])
         inputs: list[list[int]] = [[i] for i in range(len(layers))]
-        boxes = [Box("input", format_shape(model.shapes) if model.is_built() else "", [], is_input=True)]
+        boxes = [GraphBox("input", format_shape(model.shapes) if model.is_built() else "", [], is_input=True)]
     else:
         layers = [config["layers"][layer] for layer, _ in config["steps"]]
         inputs = [given for _, given in config["steps"]]
-        boxes = [Box(f"input {i}", format_shape(s), [], is_input=True) for i, s in enumerate(config["inputs"], 1)]
+        boxes = [GraphBox(f"input {i}", format_shape(s), [], is_input=True) for i, s in enumerate(config["inputs"], 1)]
     boxes += [_make_layer_box(layer, names[id(layer)], given) for layer, given in zip(layers, inputs, strict=True)]
     return draw_graph(boxes, "the model as a graph")
 
 
-def _make_layer_box(layer: Any, name: str, inputs: Sequence[int]) -> Box:
+def _make_layer_box(layer: Any, name: str, inputs: Sequence[int]) -> GraphBox:
     if not layer.is_built():
-        return Box(f"{name} ({layer.kind})", "not built yet", inputs)
+        return GraphBox(f"{name} ({layer.kind})", "not built yet", inputs)
     count = sum(v.size for v in layer.variables)
     shape = format_shape(layer.output_shape(*layer.shapes))
-    return Box(f"{name} ({layer.kind})", f"{shape} · {count:,} parameters" if count else shape, inputs)
+    return GraphBox(f"{name} ({layer.kind})", f"{shape} · {count:,} parameters" if count else shape, inputs)

@@ -14,7 +14,7 @@ from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import TAPED, Tape
 from pullback.transforms.arguments import Arguments
-from pullback.transforms.custom_op import Back, CustomOp, Run, like, make_zero_gradient
+from pullback.transforms.custom_op import Back, BodyRun, CustomOp, like, make_zero_gradient
 
 Ask = Callable[[tuple[int, ...], list[Any]], Sequence[Any]]  # (counts of arrays by order, arrays) -> results
 Kind = Literal["whole", "parts"]  # of an array: the same for all shards, or one for each of them
@@ -34,7 +34,7 @@ class WorkersOp(CustomOp):
         """Return the results of the workers; no transform can trace them, as their function captures no tensor."""
         return self._apply(hooks.capture_operands([unwrap_constant(a) for a in args]))
 
-    def run(self, values: Sequence[Any]) -> Run:
+    def run(self, values: Sequence[Any]) -> BodyRun:
         is_traced = any(map(level_of, values))  # a further transform follows them
 
         def back(dys: list[Any]) -> Sequence[Any]:
@@ -44,8 +44,8 @@ class WorkersOp(CustomOp):
             return self._ask(counts, [*values, *dys])
 
         if is_traced:
-            return Run(WorkersOp(self.name, self.ask, self.counts).apply(values), back)
-        return Run(self._ask(self.counts, values), back)
+            return BodyRun(WorkersOp(self.name, self.ask, self.counts).apply(values), back)
+        return BodyRun(self._ask(self.counts, values), back)
 
     def _ask(self, counts: tuple[int, ...], values: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(map(unwrap_constant, self.ask(counts, [np.asarray(x) for x in values])))

@@ -152,7 +152,9 @@ class Pool:
             raise ArgumentError(f"Pool: address= is for the engines ray and dask, not for {engine!r}.")
         self.engine = ENGINES[engine](**({} if address is None else {"address": address}))
         self.names: dict[str, tuple[str, Sequence[str]]] = {}  # of each task: the function, and the shards
-        self.asked: dict[int, tuple[str, slice | str]] = {}  # of each call: the task, and which shards or what else
+        self.call_tasks: dict[
+            int, tuple[str, slice | str]
+        ] = {}  # of each call: the task, and which shards or what else
         self.is_open = True
         self.engine.start(self.workers, start_timeout)
 
@@ -308,7 +310,7 @@ class Pool:
         def send(worker: int) -> None:
             if (i := next(left)) < len(given):
                 call = self.engine.call(worker, "call", key, given[i])
-                self.asked[call] = key, f"item {repr(given[i])[:200]}"
+                self.call_tasks[call] = key, f"item {repr(given[i])[:200]}"
                 running[call] = worker, i
 
         with make_progress(f"map {name}", len(given), verbose, "pool.map") as progress:
@@ -360,14 +362,14 @@ class Pool:
 
             def add(a: int, b: int) -> int:
                 both = self.engine.call(places[a], "add_up", Answer(a), Answer(b))
-                places[both], self.asked[both] = places[a], (key, "a sum over shards")
+                places[both], self.call_tasks[both] = places[a], (key, "a sum over shards")
                 return both
 
             answer = self._wait([add_range(lambda i: calls[i], 0, len(calls), add)])[0]
         else:
             answers = self._wait(calls)
             answer = add_range(answers.__getitem__, 0, len(answers))
-        self.asked = {}
+        self.call_tasks = {}
         found: Sequence[Any] = self._check(answer, name)
         return found
 
@@ -381,14 +383,14 @@ class Pool:
     def _call(self, number: int, block: tuple[int, int], method: str, key: str, *given: object) -> int:
         """Ask a worker about a block of shards, which always goes to the same worker: it may hold them."""
         call = self.engine.call(number % self.workers, method, key, *given)
-        self.asked[call] = key, slice(*block)
+        self.call_tasks[call] = key, slice(*block)
         return call
 
     def _describe(self, call: int) -> str:
         """Return the function of a call, and the shards or the item that it was given."""
-        if call not in self.asked:
+        if call not in self.call_tasks:
             return "a function at unknown shards"
-        key, what = self.asked[call]
+        key, what = self.call_tasks[call]
         name, names = self.names[key]
         if isinstance(what, slice):
             found = names[what]
@@ -401,7 +403,7 @@ class Pool:
         except CallDied as died:
             raise self._end(died) from None
         for call in calls:
-            del self.asked[call]
+            del self.call_tasks[call]
         return answers
 
     def _end(self, died: CallDied) -> WorkerError:

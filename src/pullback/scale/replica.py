@@ -15,7 +15,7 @@ from pullback.train.loop.trainer import Trainer
 
 
 @dataclass(frozen=True)
-class Step:
+class ReplicaStep:
     """One step of training: the values of the model's variables, and which rows of the shards make its batch."""
 
     values: list[Any]
@@ -53,7 +53,7 @@ class Replica:
         self.trainer: Trainer = model.get_trainer()
         self.order: tuple[Any, Any] = None, None  # of which shard and epoch, and the rows
 
-    def train(self, shard: int, data: Any, step: Step) -> list[Any] | None:
+    def train(self, shard: int, data: Any, step: ReplicaStep) -> list[Any] | None:
         """Return the losses, statistics, gradients and states of a part of a batch; None for one without rows.
 
         They are such that the sums over all parts are those of the batch.  Layers draw from a generator of this step
@@ -75,12 +75,12 @@ class Replica:
             random.set_state(before)
         return [*results, *(_share_state(v, was, share) for v, was in fixed)]
 
-    def evaluate(self, data: Any, step: Step) -> list[Any]:
+    def evaluate(self, data: Any, step: ReplicaStep) -> list[Any]:
         """Return the number of rows of a shard, its losses times that, and the statistics of metrics."""
         self._set_values(step)
         return self.trainer.evaluate_part(data, step.rows)
 
-    def explain_nan(self, shard: int, data: Any, step: Step) -> str | None:
+    def explain_nan(self, shard: int, data: Any, step: ReplicaStep) -> str | None:
         """Return where a NaN or infinity came from; None if there is none in this part of the batch."""
         made = self.train(shard, data, step)
         if made is None or all(np.isfinite(x).all() for x in made):
@@ -88,7 +88,7 @@ class Replica:
         self._set_values(step)
         return str(self.trainer.explain_batch(self._get_batch(shard, data, step), step.class_weight))
 
-    def _get_batch(self, shard: int, data: Any, step: Step) -> Any:
+    def _get_batch(self, shard: int, data: Any, step: ReplicaStep) -> Any:
         total = count_rows(data)
         rows: Any = find_range(total, step.number, step.count)
         if rows.start == rows.stop:
@@ -100,7 +100,7 @@ class Replica:
             rows = self.order[1][rows]
         return take_rows(data, rows)
 
-    def _set_values(self, step: Step) -> list[tuple[Any, Any]]:
+    def _set_values(self, step: ReplicaStep) -> list[tuple[Any, Any]]:
         """Give the variables their values; return those that training does not change by gradients, with these."""
         trained = {id(v) for v in self.model.trainable_variables}
         for v, value in zip(self.model.variables, step.values, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.errors import ArgumentError, DataError
 from pullback.ops import random
-from pullback.scale.replica import Step, find_range
+from pullback.scale.replica import ReplicaStep, find_range
 from pullback.scale.shards import Shards
 from pullback.train.io.saving import StrPath
 from pullback.train.loop.examples import Arrays
@@ -31,7 +31,7 @@ class Workers(Protocol):
         """Return what a method of the workers gives for each shard."""
 
 
-class Plan:
+class BatchPlan:
     """A batch of training: which of the batches of an epoch it is, and how many rows it has."""
 
     def __init__(self, number: int, count: int, sizes: Sequence[int], order: tuple[int, int] | None) -> None:
@@ -77,11 +77,11 @@ class ShardSteps:
     def __len__(self) -> int:
         return self.count
 
-    def __iter__(self) -> Iterator[Plan]:
+    def __iter__(self) -> Iterator[BatchPlan]:
         while self.position < self.count:
             order = (self.seed, self.epoch) if self.shuffle else None
             self.position += 1
-            yield Plan(self.position - 1, self.count, self.sizes, order)
+            yield BatchPlan(self.position - 1, self.count, self.sizes, order)
         self.epoch, self.position = self.epoch + 1, 0
 
     def state(self) -> dict[str, int]:
@@ -134,9 +134,9 @@ class ShardSteps:
                 v.assign(v.numpy() + change)
         return results
 
-    def _make_step(self, plan: Plan, seed: int) -> Step:
+    def _make_step(self, plan: BatchPlan, seed: int) -> ReplicaStep:
         values = [v.numpy() for v in self.model.variables]
-        return Step(values, plan.number, plan.count, plan.rows, plan.order, seed, self.class_weight)
+        return ReplicaStep(values, plan.number, plan.count, plan.rows, plan.order, seed, self.class_weight)
 
     def explain_nan(self, xs: Arrays, ys: Arrays, ws: Arrays) -> object:
         """Return a report of where NaN or infinity came from in a step, with the name of the shard."""
@@ -152,7 +152,7 @@ class ShardSteps:
         key = self.workers.learn_model(self.model, data)
 
         def evaluate() -> dict[str, Any]:
-            step = Step([v.numpy() for v in self.model.variables], 0, 1, batch_size, None, 0)
+            step = ReplicaStep([v.numpy() for v in self.model.variables], 0, 1, batch_size, None, 0)
             return self.trainer.name_parts(self.workers.add_up("fit", key, len(data), "evaluate", step))
 
         return evaluate

@@ -23,7 +23,7 @@ from pullback.core.variable import Recorder
 from pullback.diagnostics.nans import diagnose
 from pullback.errors import CapturedError, DataError, PullbackError, WorkerError
 from pullback.scale.node import Kind
-from pullback.scale.replica import Replica, Step, take_rows
+from pullback.scale.replica import Replica, ReplicaStep, take_rows
 from pullback.scale.shards import count_rows
 from pullback.scale.sums import Failure, Terms, add_range, add_terms
 from pullback.transforms.linear import vjp
@@ -95,15 +95,15 @@ class Worker:
         """Return the number of rows of a shard, and the first one."""
         return self._try(key, self._peek, shard)
 
-    def train(self, key: str, start: int, stop: int, step: Step) -> Any:
+    def train(self, key: str, start: int, stop: int, step: ReplicaStep) -> Any:
         """Return what a range of shards adds to losses, statistics, gradients and states of a step of training."""
         return add_range(partial(self._try, key, self._train, step), start, stop)
 
-    def evaluate(self, key: str, start: int, stop: int, step: Step) -> Any:
+    def evaluate(self, key: str, start: int, stop: int, step: ReplicaStep) -> Any:
         """Return what a range of shards adds to losses and statistics of an evaluation."""
         return add_range(partial(self._try, key, self._evaluate, step), start, stop)
 
-    def explain_nan(self, key: str, shard: int, step: Step) -> Any:
+    def explain_nan(self, key: str, shard: int, step: ReplicaStep) -> Any:
         """Return where a NaN or infinity came from in a step; None if this shard gives none."""
         return self._try(key, self._explain_nan, step, shard)
 
@@ -127,13 +127,13 @@ class Worker:
     def _peek(self, task: Task, data: Any, shard: int) -> Any:
         return count_rows(data), take_rows(data, slice(0, 1))
 
-    def _train(self, task: Task, data: Any, step: Step, shard: int) -> Any:
+    def _train(self, task: Task, data: Any, step: ReplicaStep, shard: int) -> Any:
         return self._get_replica(task).train(shard, data, step)
 
-    def _evaluate(self, task: Task, data: Any, step: Step, shard: int) -> Any:
+    def _evaluate(self, task: Task, data: Any, step: ReplicaStep, shard: int) -> Any:
         return self._get_replica(task).evaluate(data, step)
 
-    def _explain_nan(self, task: Task, data: Any, step: Step, shard: int) -> Any:
+    def _explain_nan(self, task: Task, data: Any, step: ReplicaStep, shard: int) -> Any:
         return self._get_replica(task).explain_nan(shard, data, step)
 
     def _get_code(self, task: Task) -> Any:

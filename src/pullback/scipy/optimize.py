@@ -63,7 +63,7 @@ def _solve_implicitly(condition: Function, solve: Function, start: Tree, args: t
     return root(start, *(args[i] for i in numeric))
 
 
-class Unknowns:
+class SolverUnknowns:
     """The unknowns of a solver: a tree as one vector of float64."""
 
     def __init__(self, x0: Tree) -> None:
@@ -106,7 +106,7 @@ def _as_plain_array(y: TensorLike) -> Any:
     return np.asarray(concrete(as_operand(y)), float)
 
 
-def _find_bounds(unknowns: Unknowns, bounds: Any) -> tuple[Any, Any] | None:
+def _find_bounds(unknowns: SolverUnknowns, bounds: Any) -> tuple[Any, Any] | None:
     """Return the lower and upper bounds as vectors: of SciPy's ``Bounds``, of pairs, or of a tree of pairs."""
     if bounds is None:
         return None
@@ -127,7 +127,7 @@ def _find_bounds(unknowns: Unknowns, bounds: Any) -> tuple[Any, Any] | None:
 class Constraints:
     """Constraints as numbers of the vector between two limits each, with exact derivatives."""
 
-    def __init__(self, unknowns: Unknowns, constraints: Any) -> None:
+    def __init__(self, unknowns: SolverUnknowns, constraints: Any) -> None:
         given = constraints if isinstance(constraints, list | tuple) else [] if constraints is None else [constraints]
         self.parts = [_read_constraint(unknowns, item) for item in given]
         values = [f(unknowns.start) for f, *_ in self.parts]
@@ -218,7 +218,7 @@ def _hold_at_limits(v: Array, slope: Array, limits: tuple[Array, Array] | None, 
         held = kept
 
 
-def _read_constraint(unknowns: Unknowns, item: Any) -> tuple[Function, Any, Any]:
+def _read_constraint(unknowns: SolverUnknowns, item: Any) -> tuple[Function, Any, Any]:
     """Return the function of the vector and the limits of one constraint of SciPy's."""
     if isinstance(item, dict):
         high = {"eq": 0.0, "ineq": np.inf}.get(str(item.get("type")).lower())
@@ -260,7 +260,7 @@ def minimize(
     >>> round(float(pb.grad(lambda a: minimize(lambda x, a: (x - a**2) ** 2, 0.0, args=(a,)).x)(3.0)), 5)
     6.0
     """
-    unknowns, args = Unknowns(x0), _as_args(args)
+    unknowns, args = SolverUnknowns(x0), _as_args(args)
     limits = _find_bounds(unknowns, bounds)
 
     def loss(v: Value, *given: object) -> Any:
@@ -307,7 +307,7 @@ def minimize(
 
 
 def _run_minimize(
-    loss: Function, unknowns: Unknowns, start: Tree, args: tuple[object, ...], method: str | Function | None,
+    loss: Function, unknowns: SolverUnknowns, start: Tree, args: tuple[object, ...], method: str | Function | None,
     given: tuple[Function | None, ...], limits: tuple[Array, Array] | None, rows: Constraints, tol: float | None,
     callback: Function | None, options: Mapping[str, object] | None,
 ) -> Any:  # fmt: skip
@@ -358,7 +358,7 @@ def _count_calls(f: Function, progress: Progress) -> Function:
     return call
 
 
-def _adapt_callback(callback: Function, unknowns: Unknowns) -> Any:
+def _adapt_callback(callback: Function, unknowns: SolverUnknowns) -> Any:
     code = getattr(callback, "__code__", None)
     if code is not None and code.co_varnames[: code.co_argcount] == ("intermediate_result",):
 
@@ -397,7 +397,7 @@ def least_squares(
     >>> {k: round(float(v), 6) for k, v in fit.x.items()}
     {'a': 1.0, 'b': 2.0}
     """
-    unknowns, args = Unknowns(x0), _as_args(args)
+    unknowns, args = SolverUnknowns(x0), _as_args(args)
     limits = _find_bounds(unknowns, bounds)
     if loss not in LOSSES:
         raise ArgumentError(f"least_squares: loss must be one of {sorted(LOSSES)}, got {loss!r}.")
@@ -509,7 +509,7 @@ def root(
     >>> round(float(pb.grad(lambda a: root(lambda x, a: x**2 - a, 1.0, args=(a,)).x)(4.0)), 6)
     0.25
     """
-    unknowns, args = Unknowns(x0), _as_args(args)
+    unknowns, args = SolverUnknowns(x0), _as_args(args)
 
     def function(v: Value, *given: object) -> Any:
         made = fun(unknowns.make(v), *given)

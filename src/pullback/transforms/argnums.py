@@ -46,7 +46,7 @@ class Chosen(NamedTuple):
     name: str | None
 
 
-class Selection:
+class ArgumentSelection:
     """The arguments chosen by ``argnums`` and ``argnames``, checked against the signature of ``f``."""
 
     def __init__(self, face: str, f: Callable[..., Any], argnums: ArgNums, argnames: ArgNames) -> None:
@@ -102,11 +102,11 @@ class Selection:
             labels = ", ".join(c.label for c in self.chosen)
             raise ArgumentError(f"{self.face}: an argument is chosen more than once ({labels}).")
 
-    def call(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def call(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
         """Return the call ``f(*args, **kwargs)`` as a function of the chosen arguments."""
         places = [self._place(c, args, kwargs) for c in self.chosen]
         self._check_distinct(places)
-        return Call(f, args, kwargs, places)
+        return BoundCall(f, args, kwargs, places)
 
     def _place(self, c: Chosen, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | str:
         if c.number is not None:
@@ -127,7 +127,7 @@ class Selection:
         return ds[0] if self.one else tuple(ds)
 
 
-class Call:
+class BoundCall:
     """One call of ``f`` as a function of the arguments to differentiate by; the others are fixed."""
 
     has_aux = False  # whether f returns (y, aux)
@@ -163,7 +163,7 @@ class Call:
         return self.f(*args, **kwargs)
 
 
-class WholeCall(Call):
+class WholeCall(BoundCall):
     """A call that is differentiated by all its positional arguments."""
 
     other_arguments = ()
@@ -181,13 +181,13 @@ class WholeCall(Call):
 
 def call_by_all(
     face: str, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: ArgNums, argnames: Any
-) -> tuple[Call, Selection | None]:
+) -> tuple[BoundCall, ArgumentSelection | None]:
     """Return the call ``f(*args, **kwargs)``, differentiated by all of ``args`` unless some arguments are chosen."""
     check_function(f"{face}: f", f)
     if argnums is None and argnames is None:
         args = tuple(args)
-        return Call(f, args, kwargs, range(len(args))) if kwargs else WholeCall(f, args), None
-    selection = Selection(face, f, argnums, argnames)
+        return BoundCall(f, args, kwargs, range(len(args))) if kwargs else WholeCall(f, args), None
+    selection = ArgumentSelection(face, f, argnums, argnames)
     return selection.call(f, tuple(args), kwargs), selection
 
 
@@ -218,7 +218,7 @@ class Derivative:
     has_dy = False  # whether it takes dy=, the cotangent of the result
     argnums: Any = None
     argnames: Any = None
-    selection: Selection | None = None
+    selection: ArgumentSelection | None = None
     __wrapped__: Callable[..., Any]
 
     def __init__(self, f: Callable[..., Any], argnums: ArgNums = None, argnames: ArgNames = None) -> None:
@@ -229,7 +229,7 @@ class Derivative:
         self.__doc__ = getattr(f, "__doc__", None)
         if argnums is not None or argnames is not None:
             self.argnums, self.argnames = argnums, argnames
-            self.selection = Selection(self.face, f, argnums, argnames)
+            self.selection = ArgumentSelection(self.face, f, argnums, argnames)
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments with which the transform was called, besides ``f``."""
@@ -250,7 +250,7 @@ class Derivative:
         html: str = LATER["render_frame"](title, settings)
         return html
 
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
         """Return the call of ``f`` with these arguments, as a function of those to differentiate by."""
         if self.selection is not None:
             return self.selection.call(self.__wrapped__, args, kwargs)
@@ -263,7 +263,7 @@ class Derivative:
             (place,) = list_parameter_names(self.__wrapped__, 1)
             if place not in kwargs:
                 raise ArgumentError(f"{self.face}(f)(x): the argument to differentiate by, {place}, was not given.")
-        return Call(self.__wrapped__, args, kwargs, [place])
+        return BoundCall(self.__wrapped__, args, kwargs, [place])
 
     def pack(self, ds: Sequence[Any]) -> Any:
         return ds[0] if self.selection is None else self.selection.pack(ds)

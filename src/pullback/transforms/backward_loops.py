@@ -21,7 +21,7 @@ from pullback.settings import is_enabled
 from pullback.transforms.gates import Gate
 from pullback.transforms.recorded_steps import (
     MAX_DELAY,
-    Before,
+    EarlierOperand,
     Fixed,
     Line,
     Operand,
@@ -112,7 +112,7 @@ class BackwardLoop:
                     add_cotangent(first, n.g)
             walk_node(first)
 
-    def _find_writes(self) -> list[Write] | None:
+    def _find_writes(self) -> list[StepWrites] | None:
         """Return the writes of all steps, with the cotangents of the arrays.
 
         None if they are not at equal distances, or if an array is used in between.
@@ -121,15 +121,19 @@ class BackwardLoop:
         for j in steps.sinks:
             nodes = steps.get_all(j)
             line, base, last = find_line([n.y[0] for n in nodes]), steps.operands[j, 0], nodes[-1]
-            if line is None or (base is not None and base != Before(j, 1)) or any(n.g is not None for n in nodes[:-1]):
+            if (
+                line is None
+                or (base is not None and base != EarlierOperand(j, 1))
+                or any(n.g is not None for n in nodes[:-1])
+            ):
                 return None
             if np.shape(last.x[1][1]) != _find_shape(last.y[0], last.shape):
                 return None
             g = None if last.g is None else _fit(last.g, last)
-            found.append(Write(j, line, g, steps.operands[j, 1]))
+            found.append(StepWrites(j, line, g, steps.operands[j, 1]))
         return found
 
-    def _pull_base(self, write: Write) -> None:
+    def _pull_base(self, write: StepWrites) -> None:
         """Add the contributions of the elements that are not written to the cotangent of the array before the loop."""
         base = self.steps.get_operand(write.place, 0, self.steps.first)
         if base is not None and write.g is not None:
@@ -137,7 +141,7 @@ class BackwardLoop:
             add_cotangent(base, REGISTRY["set_item"].function(write.g, zero, write.line.place))
 
 
-class Write(NamedTuple):
+class StepWrites(NamedTuple):
     """The writes of all steps at one place: where, the cotangent of the array, and the class of the written value."""
 
     place: int
@@ -176,7 +180,7 @@ class StepWriter:
     ``incoming`` are cotangents that nodes have from after the loop, ``writes`` those of written elements.
     """
 
-    def __init__(self, steps: RecordedSteps, incoming: dict[int, list[Any]], writes: Sequence[Write]) -> None:
+    def __init__(self, steps: RecordedSteps, incoming: dict[int, list[Any]], writes: Sequence[StepWrites]) -> None:
         self.steps, self.incoming = steps, incoming
         self.stacked: dict[int, list[Any]] = {}  # cotangents that come in at a place, stacked over the steps
         self.outside: list[tuple[Tensor, Any]] = []  # cotangents of written values that the loop does not compute
@@ -187,7 +191,7 @@ class StepWriter:
         self.delays: dict[int, int] = {}  # after how many steps the node at a place is used last
         for j in self.reached - steps.sources:
             for what in steps.list_operands(j):
-                if isinstance(what, Before) and what.delay and what.place not in steps.fixed:
+                if isinstance(what, EarlierOperand) and what.delay and what.place not in steps.fixed:
                     self.delays[what.place] = max(self.delays.get(what.place, 0), what.delay)
         self.late: set[int] = set()  # places whose cotangents come in at the last steps only
         self.depths = self._find_depths()
@@ -200,10 +204,10 @@ class StepWriter:
         self.sums: dict[int, tuple[Tensor, Any]] = {}  # contributions to what is the same in all steps
         self.rows: dict[tuple[int, int], Any] = {}  # cotangents of what is another node in each step
 
-    def _add_written(self, write: Write) -> None:
+    def _add_written(self, write: StepWrites) -> None:
         """Add the cotangents of the values that all steps write."""
         steps, what, rows = self.steps, write.value, write.line.select(write.g)
-        if isinstance(what, Before) and what.place not in steps.fixed:
+        if isinstance(what, EarlierOperand) and what.place not in steps.fixed:
             place, delay = what
             if delay:
                 self.outside += [(steps.get(place, steps.first + t - delay), rows[t]) for t in range(delay)]
@@ -226,7 +230,7 @@ class StepWriter:
                 continue
             reached.add(j)
             if j not in steps.sources:
-                waiting += [what.place for what in steps.list_operands(j) if isinstance(what, Before)]
+                waiting += [what.place for what in steps.list_operands(j) if isinstance(what, EarlierOperand)]
         return reached
 
     def _find_depths(self) -> dict[int, int]:
@@ -297,7 +301,7 @@ class StepWriter:
         d = _fit(d, steps.get_operand(j, k, steps.middle))
         if isinstance(what, Other):
             self.rows[j, k] = d
-        elif isinstance(what, Before) and what.place not in steps.fixed:
+        elif isinstance(what, EarlierOperand) and what.place not in steps.fixed:
             self.terms[what] = _add_up(self.terms.get(what), d)
         else:
             node = steps.get_fixed(what)
@@ -334,7 +338,7 @@ class StepWriter:
         if k is None:
             return "node", j, 0
         r, what = steps.get(j, steps.middle), steps.operands.get((j, k))
-        if isinstance(what, Before) and j not in steps.aliases:
+        if isinstance(what, EarlierOperand) and j not in steps.aliases:
             made = steps.get(what.place, steps.middle - what.delay)
             if identify(made.value) == identify(r.via.values(r)[k]):
                 return "node", *what

@@ -34,7 +34,7 @@ from pullback.core.tensor import (
 )
 from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError, BatchedValueError, ShapeError
-from pullback.transforms.custom_op import Run, WrappingOp
+from pullback.transforms.custom_op import BodyRun, WrappingOp
 from pullback.transforms.grad import as_leaf, convert_back, describe, kind_of
 from pullback.transforms.leaf_names import name_all_leaves
 from pullback.transforms.signatures import check_function
@@ -226,7 +226,7 @@ class BatchedOp(WrappingOp):
         self.op, self.number, self.on, self.size = op, number, on, size
         self.follows, self.states_jvp = op.follows, op.states_jvp
 
-    def run(self, values: Sequence[Any]) -> Run:
+    def run(self, values: Sequence[Any]) -> BodyRun:
         inner = self.op.run_reduced([Batched(self.number, v) if b else v for v, b in zip(values, self.on, strict=True)])
         zs = tuple(take_out(z, 0, self.number, self.size) for z in inner.values)
         on = [*self.on, *(False for _ in inner.variables)]
@@ -235,7 +235,7 @@ class BatchedOp(WrappingOp):
             ds = inner.back([Batched(self.number, dy) for dy in dys])
             return [None if d is None else self._pull(d, b) for d, b in zip(ds, on, strict=True)]
 
-        return Run(zs, back, inner.variables)
+        return BodyRun(zs, back, inner.variables)
 
     def jvp(
         self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]

@@ -9,7 +9,7 @@ from pullback.core import tree
 from pullback.core.convert import unwrap_constant
 from pullback.core.hooks import observe_calls
 from pullback.core.interpreter import new_level
-from pullback.core.memory import Large, Pool, node_of
+from pullback.core.memory import BufferPool, Large, node_of
 from pullback.core.tape import Tape
 from pullback.core.tensor import ARRAYS
 from pullback.core.variable import HeldValues, Recorder, Variable, Watcher, watch_below, watch_variables
@@ -17,7 +17,7 @@ from pullback.transforms.arguments import Arguments, AsIs, mark, restore_marked
 from pullback.transforms.captured import make_capture_error
 from pullback.transforms.custom import Customized
 from pullback.transforms.custom_call import CustomCall
-from pullback.transforms.custom_op import Back, Run
+from pullback.transforms.custom_op import Back, BodyRun
 from pullback.transforms.forward import Dual
 from pullback.transforms.session import open_tape, pull
 
@@ -74,7 +74,7 @@ class Rematerialize:
         try:
             with open_tape() as tape:
                 for m in tape.values():
-                    if type(m.pool) is Pool:
+                    if type(m.pool) is BufferPool:
                         m.pool.wanted = 0  # keep no buffers on account of earlier calls on the tape
                 return self.call.pull_back(tape, self._recover_values(), self.noted, dys)
         finally:
@@ -128,18 +128,18 @@ class RecomputedCall(CustomCall):
         *args, named = restore_marked(filled, again)
         return self.f(*args, **named)
 
-    def run(self, values: Sequence[Any]) -> Run:
+    def run(self, values: Sequence[Any]) -> BodyRun:
         with watch_variables(Noted()) as noted:
             self.structure = self.body(values)
-        return Run(self.results_in(self.structure), Rematerialize(self, values, noted), noted.trainable)
+        return BodyRun(self.results_in(self.structure), Rematerialize(self, values, noted), noted.trainable)
 
-    def run_traced(self, values: Sequence[Any]) -> Run:
+    def run_traced(self, values: Sequence[Any]) -> BodyRun:
         if not self.below(values):
             return self.run_checked(values)
         with watch_variables(Noted()) as noted:  # the lowest level runs it; here nothing is kept
             zs = self.apply(values)
         noted.first = {k: v.read() for k, v in noted.read.items()}  # as this level sees them, and not the lowest
-        return Run(zs, Rematerialize(self, values, noted), noted.trainable)
+        return BodyRun(zs, Rematerialize(self, values, noted), noted.trainable)
 
     def record(self, tape: Tape, args: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         zs = super().record(tape, args, values, params)

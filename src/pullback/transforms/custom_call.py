@@ -18,8 +18,8 @@ from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
 from pullback.transforms.custom_op import (
     Back,
+    BodyRun,
     CustomOp,
-    Run,
     find_fitting,
     gradient_for,
     is_python_number,
@@ -59,7 +59,7 @@ class CustomCall(CustomOp):
         self.owner, self.f, self.arguments, self.kwargs = owner, owner.__wrapped__, arguments, kwargs
         self.states_jvp = owner.rule is not None
 
-    def run(self, values: Sequence[Any]) -> Run:
+    def run(self, values: Sequence[Any]) -> BodyRun:
         scope = Scope(values) if [v for v in values if isinstance(v, Tensor)] else None
         with Recorder() as recorder:
             if scope is None:
@@ -104,7 +104,7 @@ class CustomCall(CustomOp):
 
     def gradient(
         self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
-    ) -> Run:
+    ) -> BodyRun:
         """Return the record of the run, with ``grad_func`` as its backward rule."""
         raise NotImplementedError
 
@@ -253,7 +253,7 @@ class SavingCall(CustomCall):
 
     def gradient(
         self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
-    ) -> Run:
+    ) -> BodyRun:
         saved, count = self.saved, len(zs)
         form = tree.map_leaves(lambda _: 0, self.structure) if count > 1 else None
         self.accepting = accepting = not read or accepts(grad_func, "variables")
@@ -273,7 +273,7 @@ class SavingCall(CustomCall):
             ds = self.gradients(grad_func(*given, **named), likes, followed, grad_func, dys, missing=False)
             return ds if accepting else [*ds, *(None for _ in read)]
 
-        return Run(zs, back, read)
+        return BodyRun(zs, back, read)
 
     def check_variables(self, variables: Sequence[Variable]) -> None:
         if variables and not self.accepting:
@@ -285,7 +285,7 @@ class NestedCall(CustomCall):
 
     def gradient(
         self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
-    ) -> Run:
+    ) -> BodyRun:
         if read and not accepts(grad_func, "variables"):
             names = " and ".join(f"'{v.name}'" for v in read)
             raise ArgumentError(
@@ -299,7 +299,7 @@ class NestedCall(CustomCall):
             out = grad_func(*map(as_tensor, dys), **{"variables": read} if read else {})
             return self.gradients(out, likes, read, grad_func, dys, missing=True)
 
-        return Run(zs, back, read)
+        return BodyRun(zs, back, read)
 
 
 def _keep_scope(scope: Scope, back: Back) -> Back:

@@ -16,7 +16,7 @@ from pullback.errors import ArgumentError, CustomGradientError
 from pullback.transforms.captured import line_of, make_capture_error, make_variable_error
 from pullback.transforms.custom import WithTangentRule
 from pullback.transforms.custom_call import CustomCall
-from pullback.transforms.custom_op import Run, transpose
+from pullback.transforms.custom_op import BodyRun, transpose
 from pullback.transforms.enclosing import Scope
 from pullback.transforms.linearity import has_values, is_linear, sample
 
@@ -29,7 +29,7 @@ class TangentCall(CustomCall):
 
     owner: CustomJvp
 
-    def run(self, values: Sequence[Any]) -> Run:
+    def run(self, values: Sequence[Any]) -> BodyRun:
         with Scope(values).open(), Recorder() as recorder:
             self.structure = self.body(values)
         zs = self.results_in(self.structure)
@@ -45,7 +45,7 @@ class TangentCall(CustomCall):
                 )
             return [*transpose(partial(self._mark_tangents, tangents), dys, values), *(None for _ in read)]
 
-        return Run(zs, back, read)
+        return BodyRun(zs, back, read)
 
     def _is_linear(self, tangents: Callable[[Sequence[Any]], Sequence[Any]], values: Sequence[Any]) -> bool | None:
         linear = is_linear(tangents, values) if all(map(has_values, values)) else None

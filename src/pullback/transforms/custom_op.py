@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Back = Callable[[list[Any]], Sequence[Any]]
 
 
-class Run(NamedTuple):
+class BodyRun(NamedTuple):
     """One run of a body: its results, the variables it read, and the backward rule to all of them."""
 
     values: tuple[Any, ...]
@@ -46,15 +46,15 @@ class Run(NamedTuple):
     variables: Sequence[Variable] = ()
 
 
-class Like(NamedTuple):
+class ArrayLikeness(NamedTuple):
     """The shape and dtype of an array that is not kept."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
 
-def like(x: Any) -> Like:
-    return tuple.__new__(Like, (x.shape, x.dtype))  # a named tuple's own constructor is slow
+def like(x: Any) -> ArrayLikeness:
+    return tuple.__new__(ArrayLikeness, (x.shape, x.dtype))  # a named tuple's own constructor is slow
 
 
 def make_zero_gradient(x: Any) -> Any:
@@ -104,7 +104,7 @@ class CustomOp:
         # The tapes that are recording the op, and the levels of dual numbers it is run on, each with its operands.
         self.records: list[tuple[Tape | DualLevel, Sequence[Any]]] = []
 
-    def run(self, values: Sequence[Any]) -> Run:
+    def run(self, values: Sequence[Any]) -> BodyRun:
         """Run the body on the values, and return results, backward rule and variables read."""
         raise NotImplementedError
 
@@ -158,7 +158,7 @@ class CustomOp:
         watcher = find_highest_watcher() if self.follows else None
         return max(0 if watcher is None else watcher.level, *map(level_of, values), 0)
 
-    def run_reduced(self, values: Sequence[Any]) -> Run:
+    def run_reduced(self, values: Sequence[Any]) -> BodyRun:
         """Return a run whose results are constants to the tapes on which an enclosing function made its operands."""
         run, within = self.run(values), scopes()
         if within:
@@ -199,7 +199,7 @@ class CustomOp:
             raise self.make_lost_error(tangents, number)
         return tangents
 
-    def run_checked(self, values: Sequence[Any]) -> Run:
+    def run_checked(self, values: Sequence[Any]) -> BodyRun:
         """Return a run whose results depend on nothing that is differentiated but the inputs."""
         run = self.run_reduced(values)
         if [z for z in run.values if isinstance(z, Tensor)]:
@@ -236,7 +236,7 @@ class CustomOp:
         pull = CheckedPull(self, back, tape, nodes, args if within else (), within, kept, [like(z) for z in zs])
         return place_all(tape, zs, nodes, pull)
 
-    def _run_below(self, tape: Tape, args: Sequence[Any], values: Sequence[Any]) -> Run:
+    def _run_below(self, tape: Tape, args: Sequence[Any], values: Sequence[Any]) -> BodyRun:
         """Run the op for a tape, on the values of its operands; only lower levels watch the variables that it reads."""
         self.records.append((tape, args))
         try:
@@ -245,7 +245,7 @@ class CustomOp:
         finally:
             self.records.pop()
 
-    def run_traced(self, values: Sequence[Any]) -> Run:
+    def run_traced(self, values: Sequence[Any]) -> BodyRun:
         """Run the op such that lower levels see its gradient and not its body's."""
         run = self.run_checked(values)
         if not is_watched() and not [v for v in values if isinstance(v, Tensor)]:
@@ -262,7 +262,7 @@ class CustomOp:
         self.check_linear(back, primals, z)
         return transpose(lambda dys: back(dys)[: len(tangents)], tangents, z)
 
-    def transposable(self, back: Back, xs: Sequence[Any], zs: Sequence[Like], dys: list[Any]) -> Sequence[Any]:
+    def transposable(self, back: Back, xs: Sequence[Any], zs: Sequence[ArrayLikeness], dys: list[Any]) -> Sequence[Any]:
         """Return cotangents by a rule that may be transposed: derived from the user's tangent rule, if there is one."""
         with set_transposing(False):
             if self.states_jvp:
@@ -302,7 +302,7 @@ class CheckedPull:
         args: Sequence[Any],
         within: Sequence[Scope],
         kept: Sequence[Any],
-        likes: Sequence[Like],
+        likes: Sequence[ArrayLikeness],
     ) -> None:
         self.op, self.back, self.tape, self.nodes = op, back, tape, nodes
         self.args, self.within, self.kept, self.likes = args, within, kept, likes
@@ -392,7 +392,7 @@ class WrappingOp(CustomOp):
         self.op.check_variables(variables)
 
 
-def find_fitting(d: Any, x: Like) -> Any:
+def find_fitting(d: Any, x: ArrayLikeness) -> Any:
     """Return a gradient as the engine takes it, if it has the shape and the float dtype of its input; else None."""
     if type(d) is not Tensor and type(d) is not ndarray:
         return None

@@ -15,7 +15,7 @@ from pullback.core.interpreter import new_level
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.core.writes import INPUT, freeze
 from pullback.errors import ArgumentError
-from pullback.transforms.argnums import Call, call_by_all
+from pullback.transforms.argnums import BoundCall, call_by_all
 from pullback.transforms.enclosing import DualLevel, scopes
 from pullback.transforms.grad import as_leaf, copy_if_shared, detach_aux, kind_of_passed, split_aux
 from pullback.transforms.leaves import Inputs, Outputs, finish_derivative
@@ -163,7 +163,7 @@ def jvp(
     return (y, moved, aux) if has_aux else (y, moved)
 
 
-def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: Call) -> tuple[Any, Any, Any]:
+def push_once(xs: Sequence[Any], tangents: Sequence[Any], call: BoundCall) -> tuple[Any, Any, Any]:
     """Return the value of a call, its tangent, and aux."""
     if hooks.blocks and (observer := hooks.find("run_call")) is not None:
         observed: tuple[Any, Any, Any] = observer.run_call("jvp", push_once, xs, tangents, call)

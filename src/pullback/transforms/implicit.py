@@ -123,9 +123,9 @@ class Implicit:
 
         found = self.solve(f, start, *params)
         if getattr(found, "success", True) is False or getattr(found, "converged", True) is False:
-            told = getattr(found, "message", None) or getattr(found, "flag", "")
+            message = getattr(found, "message", None) or getattr(found, "flag", "")
             raise ConvergenceError(
-                f"{self.name}: solve reports that it did not converge: {' '.join(str(told).split())} "
+                f"{self.name}: solve reports that it did not converge: {' '.join(str(message).split())} "
                 f"If that is near enough, return the solution alone ({line_of(self.solve)})."
             )
         if not hasattr(found, "__array__") and unknowns.single:  # a result object of SciPy's root or root_scalar

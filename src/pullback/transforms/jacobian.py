@@ -12,11 +12,11 @@ from pullback.core.hooks import observe_calls
 from pullback.core.interpreter import new_level
 from pullback.core.tensor import Tensor, all_values
 from pullback.errors import ArgumentError, GradientError, ShapeError
-from pullback.transforms.argnums import Call, Derivative, WholeCall, call_by_all, point_hint
+from pullback.transforms.argnums import BoundCall, Derivative, WholeCall, call_by_all, point_hint
 from pullback.transforms.directions import pull_unit_vectors
 from pullback.transforms.grad import convert_back, grad, grads
 from pullback.transforms.leaves import finish_derivative
-from pullback.transforms.linear import Linear, Record
+from pullback.transforms.linear import Linear, LinearRecord
 from pullback.transforms.session import open_tape
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Jacobian(Derivative):
         return (blocks, aux) if self.has_aux else blocks
 
     @observe_calls("jacobian")
-    def at(self, xs: Sequence[Any], call: Call) -> tuple[Any, Any]:
+    def at(self, xs: Sequence[Any], call: BoundCall) -> tuple[Any, Any]:
         """Return the derivatives of a call by ``xs``, and aux."""
         number = new_level()  # lower than the levels of the tapes, whose steps see a batch of cotangents as one
         with open_tape() as tape:
@@ -162,7 +162,7 @@ def check_real_function(face: str, made: Linear) -> None:
                 )
 
 
-def pull_result(record: Record, k: int, number: int) -> list[tuple[Any, Any]]:
+def pull_result(record: LinearRecord, k: int, number: int) -> list[tuple[Any, Any]]:
     """Return, for each input, the unit vectors of the result ``k`` pulled back; None for one that is not reached.
 
     Each is a pair: for a complex result the second are those of the unit vectors times i.
@@ -281,7 +281,7 @@ def hvp(
 
 
 @observe_calls("hvp")
-def times_hessian(xs: Sequence[Any], vs: Sequence[Any], call: Call) -> tuple[Any, ...]:
+def times_hessian(xs: Sequence[Any], vs: Sequence[Any], call: BoundCall) -> tuple[Any, ...]:
     """Return the hessian of a call by ``xs``, times ``vs``."""
 
     def scalar(*xs: object) -> Any:

@@ -11,7 +11,7 @@ from pullback.core import tree
 from pullback.core.convert import float_of, join_array, unwrap_constant
 from pullback.core.tensor import ARRAYS, Tensor
 from pullback.errors import ArgumentError, DataError, GradientError, ShapeError
-from pullback.transforms.argnums import Call
+from pullback.transforms.argnums import BoundCall
 from pullback.transforms.grad import as_leaf, convert_back, copy_if_shared, describe, gradient_dtype, kind_of
 from pullback.transforms.leaf_names import is_leaf, list_keys, name_input
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Inputs:
     """The arguments of one call: their leaves, and the structure and kinds in which results are returned."""
 
-    def __init__(self, face: str, args: Sequence[Any], call: Call) -> None:
+    def __init__(self, face: str, args: Sequence[Any], call: BoundCall) -> None:
         self.face, self.args, self.names = face, args, [f"input {i + 1}" for i in range(len(args))]
         self.given: list[Any] = [leaf for a in args for leaf in list_whole_leaves(a)]
         try:
@@ -40,7 +40,7 @@ class Inputs:
                     f"{face}: an input of dtype {v.dtype} has no derivative, only numbers have; got {leaf!r}."
                 )
 
-    def _name_wrong(self, call: Call) -> None:
+    def _name_wrong(self, call: BoundCall) -> None:
         """Raise the error of the first leaf that is no number or array, with its name."""
         for i, leaf in enumerate(self.given):
             try:

@@ -20,7 +20,7 @@ from pullback.core.memory import node_of
 from pullback.core.tape import Tape
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
-from pullback.transforms.argnums import Call, call_by_all
+from pullback.transforms.argnums import BoundCall, call_by_all
 from pullback.transforms.custom_op import make_zero_gradient, set_transposing
 from pullback.transforms.directions import find_widest
 from pullback.transforms.gates import open_gate
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pullback.typing import ArgNames, ArgNums, TensorLike
 
 
-class Record:
+class LinearRecord:
     """One recorded run of a function, whose backward pass can be run many times."""
 
     is_transpose = False  # whether it records a backward pass, so that its own backward pass gives tangents
@@ -73,12 +73,12 @@ class Record:
         """The bytes of the largest value on the tape."""
         return find_widest([*self.nodes, *self.leaves])
 
-    def transpose(self, tape: Tape) -> Record:
+    def transpose(self, tape: Tape) -> LinearRecord:
         """Return a record of the backward pass, whose own backward pass takes tangents forward."""
         # any numbers would do: the backward pass is linear in them
         ones = [np.ones(v.shape, float_of(v.dtype))[()] for v in self.values]
         with set_transposing():
-            made = Record(tape, self._pull, ones)
+            made = LinearRecord(tape, self._pull, ones)
         made.is_transpose = True
         return made
 
@@ -94,7 +94,7 @@ class Linear:
 
     aux: Any = None
 
-    def __init__(self, face: str, xs: Sequence[Any], call: Call, tape: Tape) -> None:
+    def __init__(self, face: str, xs: Sequence[Any], call: BoundCall, tape: Tape) -> None:
         self.inputs = Inputs(face, xs, call)
         # The caller may change arrays of its own before the derivative is applied.
         self.inputs.values = [
@@ -111,7 +111,7 @@ class Linear:
             self.outputs = Outputs(face, y, kind)
             return self.outputs.given
 
-        self.record = Record(tape, run, self.inputs.values)
+        self.record = LinearRecord(tape, run, self.inputs.values)
         self.outputs.release(self.record.values)
 
     @property
@@ -120,7 +120,7 @@ class Linear:
         return self.outputs.convert_back([z.copy() if type(z) is np.ndarray else z for z in self.record.values])
 
 
-def _record(face: str, xs: Sequence[Any], call: Call) -> Linear:
+def _record(face: str, xs: Sequence[Any], call: BoundCall) -> Linear:
     with open_recording() as tape:
         return Linear(face, xs, call, tape)
 
@@ -160,7 +160,7 @@ def vjp(
 
 
 @observe_calls("vjp")
-def record_pull(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
+def record_pull(xs: Sequence[Any], call: BoundCall) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
     """Return the value of a call, a function that pulls a cotangent of it back to ``xs``, and aux."""
     made = _record("vjp", xs, call)
     inputs, outputs, record = made.inputs, made.outputs, made.record
@@ -211,7 +211,7 @@ def linearize(
 
 
 @observe_calls("linearize")
-def record_push(xs: Sequence[Any], call: Call) -> tuple[Any, Callable[..., Any], Any]:
+def record_push(xs: Sequence[Any], call: BoundCall) -> tuple[Any, Callable[..., Any], Any]:
     """Return the value of a call, a function that pushes tangents of ``xs`` to that of the value, and aux."""
     made = _record("linearize", xs, call)
     inputs, outputs = made.inputs, made.outputs

@@ -25,7 +25,7 @@ from pullback.numerics.axis_arguments import is_broadcastable
 from pullback.transforms.captured import line_of, make_capture_error
 from pullback.transforms.custom import Customized
 from pullback.transforms.custom_call import NestedCall
-from pullback.transforms.custom_op import CustomOp, Run
+from pullback.transforms.custom_op import BodyRun, CustomOp
 from pullback.transforms.leaf_names import is_leaf
 from pullback.transforms.signatures import check_function
 
@@ -70,7 +70,7 @@ class PassedCall(NestedCall):
 
     def gradient(
         self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
-    ) -> Run:
+    ) -> BodyRun:
         given, got = ([v.shape for v in group] for group in (values, zs))
         if given != got:
             raise CustomGradientError(
@@ -132,7 +132,7 @@ class Modified(CustomOp):
         super().__init__(name)
         self.change, self.count, self.states_jvp = change, count, not linear
 
-    def run(self, values: Sequence[Any]) -> Run:
+    def run(self, values: Sequence[Any]) -> BodyRun:
         settings = values[self.count :]
 
         def back(dys: list[Any]) -> list[Any]:
@@ -140,7 +140,7 @@ class Modified(CustomOp):
             same = [d if d.dtype == dy.dtype else d.astype(dy.dtype) for d, dy in zip(ds, dys, strict=True)]
             return [*same, *(None for _ in settings)]
 
-        return Run(tuple(values[: self.count]), back)
+        return BodyRun(tuple(values[: self.count]), back)
 
     def jvp(
         self, z: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]

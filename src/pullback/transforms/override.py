@@ -23,7 +23,7 @@ from pullback.core.tensor import ARRAYS, Tensor
 from pullback.errors import ArgumentError, CustomGradientError, GradientError
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.captured import line_of, make_capture_error
-from pullback.transforms.custom_op import CustomOp, Run, gradient_for
+from pullback.transforms.custom_op import BodyRun, CustomOp, gradient_for
 
 F = TypeVar("F", bound=Callable[..., Any])
 GRADIENTS: dict[str, Callable[..., Any]] = {}
@@ -45,7 +45,7 @@ class Overridden(CustomOp):
         super().__init__(f"gradient '{gradient}' of {op.name}")
         self.op, self.fn, self.arguments, self.attrs = op, GRADIENTS[gradient], arguments, attrs
 
-    def run(self, values: Sequence[Any]) -> Run:
+    def run(self, values: Sequence[Any]) -> BodyRun:
         op, inputs = self.op, list(map(as_tensor, values))
         rest = {k: v for k, v in _get_chosen().items() if k != op.name}
         with hooks.observe(Override(rest), without=Override):
@@ -68,7 +68,7 @@ class Overridden(CustomOp):
                 for i, (d, x) in enumerate(zip(ds, values, strict=True))
             ]
 
-        return Run((z,), back)
+        return BodyRun((z,), back)
 
     def _name_input(self, i: int) -> str:
         return f"{self.op.inputs[0]}[{i}]" if self.op.variadic else self.op.inputs[i]

@@ -124,7 +124,7 @@ def _freeze(p: Any) -> Any:
 # ---- classes of operands
 
 
-class Before(NamedTuple):
+class EarlierOperand(NamedTuple):
     """An operand from the same step, or from some steps earlier."""
 
     place: int
@@ -141,7 +141,7 @@ class Other(NamedTuple):
     """An operand that is another node from before the loop in each step."""
 
 
-Operand = Before | Fixed | Other | None  # None: not on the tape
+Operand = EarlierOperand | Fixed | Other | None  # None: not on the tape
 
 
 class RecordedSteps:
@@ -189,7 +189,7 @@ class RecordedSteps:
 
     def get_fixed(self, what: Operand) -> Tensor:
         """Return the node of an operand that is the same in all steps: from before the loop, or of the first step."""
-        assert isinstance(what, Before | Fixed)
+        assert isinstance(what, EarlierOperand | Fixed)
         return what.node if isinstance(what, Fixed) else self.get(what.place, self.first)
 
     def _resolve_read(self, i: int, r: Tensor) -> None:
@@ -235,7 +235,7 @@ class RecordedSteps:
         if a is b:
             return Fixed(a)
         i = self.at.get(id(a), -1)
-        return Before(i % self.length, self.middle - i // self.length) if i >= 0 else Other()
+        return EarlierOperand(i % self.length, self.middle - i // self.length) if i >= 0 else Other()
 
     def _narrow(self, j: int, k: int) -> None:
         """Leave out the steps at both ends in which an operand has another class."""
@@ -244,7 +244,7 @@ class RecordedSteps:
             low -= 1
         while high < self.last and self._agrees(what, j, k, high):
             high += 1
-        if isinstance(what, Before) and what.delay > MAX_DELAY:
+        if isinstance(what, EarlierOperand) and what.delay > MAX_DELAY:
             low = high
         if isinstance(what, Fixed) and id(what.node) in self.at:
             low = max(low, self.at[id(what.node)] // self.length + 1)
@@ -258,7 +258,7 @@ class RecordedSteps:
             return a is None
         if isinstance(what, Fixed):
             return a is what.node
-        if isinstance(what, Before):
+        if isinstance(what, EarlierOperand):
             return t >= what.delay and a is self.get(what.place, t - what.delay)
         return a is not None and id(a) not in self.at
 
@@ -283,7 +283,7 @@ class RecordedSteps:
     def _reads_sinks(self) -> bool:
         """Return whether an array that is written to is used in the steps otherwise than by the next write."""
         return any(
-            isinstance(x, Before) and x.place in self.sinks and (j not in self.sinks or k != 0)
+            isinstance(x, EarlierOperand) and x.place in self.sinks and (j not in self.sinks or k != 0)
             for (j, k), x in self.operands.items()
         )
 
@@ -294,7 +294,9 @@ class RecordedSteps:
     def _is_fixed(self, j: int) -> bool:
         found = self.list_operands(j)
         if not all(
-            x is None or isinstance(x, Fixed) or (isinstance(x, Before) and not x.delay and x.place in self.fixed)
+            x is None
+            or isinstance(x, Fixed)
+            or (isinstance(x, EarlierOperand) and not x.delay and x.place in self.fixed)
             for x in found
         ):
             return False
@@ -304,7 +306,7 @@ class RecordedSteps:
 
     def list_long_delays(self) -> list[int]:
         """Return after how many steps values are used that are used later than a loop supports."""
-        delays = {what.delay for what in self.operands.values() if isinstance(what, Before)}
+        delays = {what.delay for what in self.operands.values() if isinstance(what, EarlierOperand)}
         return sorted(d for d in delays if d > max(MAX_DELAY, MAX_PERIODS_OF_STEP))
 
     def is_worthwhile(self) -> bool:

@@ -99,7 +99,7 @@ class Follower(Watcher):
         return self.recording and (id(v) in self.watched or (self.accessed and v.trainable))
 
 
-class Before(NamedTuple):
+class UnwatchedState(NamedTuple):
     """What a tensor was before it was watched; kept in its slot ``g``."""
 
     kind: Any
@@ -109,11 +109,11 @@ class Before(NamedTuple):
     g: Any
 
 
-def state(t: Tensor) -> Before:
-    return Before(type(t), *(getattr(t, slot, None) for slot in ("meta", "value", "x", "g")))
+def state(t: Tensor) -> UnwatchedState:
+    return UnwatchedState(type(t), *(getattr(t, slot, None) for slot in ("meta", "value", "x", "g")))
 
 
-def become(t: Tensor, before: Before) -> None:
+def become(t: Tensor, before: UnwatchedState) -> None:
     t.__class__, t.meta, t.value, t.x, t.g = before
 
 
@@ -126,7 +126,7 @@ def follow(tape: Recording, t: Tensor) -> Tensor:
     node = Tensor()
     node.value, node.meta = value, tape.meta_of(value)
     node.g = node.x = node.y = None
-    become(t, Before(Large, node.meta, value, node, state(t)))
+    become(t, UnwatchedState(Large, node.meta, value, node, state(t)))
     return node
 
 
@@ -134,7 +134,7 @@ def stages(t: Tensor) -> Iterator[Any]:
     """Yield the states of a tensor, one of which may be the node looked for: now, and before other tapes watched it."""
     yield node_of(t)
     before = getattr(t, "g", None)
-    while isinstance(before, Before):
+    while isinstance(before, UnwatchedState):
         yield t if before.kind is Tensor else before.x
         before = before.g
 

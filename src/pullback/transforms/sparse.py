@@ -20,13 +20,13 @@ from pullback.core.interpreter import level_of, new_level
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, TracedValueError
 from pullback.names.packages import import_package
-from pullback.transforms.argnums import Call, Derivative, WholeCall
+from pullback.transforms.argnums import BoundCall, Derivative, WholeCall
 from pullback.transforms.colouring import color_columns
 from pullback.transforms.directions import pull_in_batches
 from pullback.transforms.grad import grad
 from pullback.transforms.jacobian import check_real_function
 from pullback.transforms.leaves import list_whole_leaves
-from pullback.transforms.linear import Linear, Record
+from pullback.transforms.linear import Linear, LinearRecord
 from pullback.transforms.session import open_tape
 from pullback.transforms.sparsity import Outline, find_pattern
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pullback.typing import ArgNames, ArgNums, TensorLike
 
 
-class Plan:
+class SparsePlan:
     """The pattern, colours and directions, which are reused while the program runs the same steps."""
 
     def __init__(self, places: Any, back: Outline, forward: Outline) -> None:
@@ -75,7 +75,7 @@ class Plan:
         return self._directions
 
 
-PLANS: WeakKeyDictionary[Callable[..., Any], dict[Any, Plan]] = WeakKeyDictionary()
+PLANS: WeakKeyDictionary[Callable[..., Any], dict[Any, SparsePlan]] = WeakKeyDictionary()
 
 
 class SparseJacobian(Derivative):
@@ -96,7 +96,7 @@ class SparseJacobian(Derivative):
             self._plans = {}
 
     @property
-    def _plan(self) -> Plan | None:
+    def _plan(self) -> SparsePlan | None:
         """The plan of the last run."""
         return self._plans.get(self._key)
 
@@ -104,7 +104,7 @@ class SparseJacobian(Derivative):
     def _key(self) -> Any:
         return self.face, self.selection and self.selection.chosen[0]
 
-    def get_function(self, call: Call) -> Callable[..., Any]:
+    def get_function(self, call: BoundCall) -> Callable[..., Any]:
         """Return the function whose jacobian is computed."""
         return call
 
@@ -113,7 +113,7 @@ class SparseJacobian(Derivative):
         return self.at(call.xs[0], call)
 
     @observe_calls("sparse jacobian")
-    def at(self, x: TensorLike, call: Call) -> Any:
+    def at(self, x: TensorLike, call: BoundCall) -> Any:
         """Return the derivatives of a call by ``x``."""
         sparse = import_package("scipy.sparse", "sparse derivatives need SciPy", "pullback[scipy]")
         self._check_single("x", list_whole_leaves(x))
@@ -146,16 +146,16 @@ class SparseJacobian(Derivative):
                 f"use {self.face.removeprefix('sparse_')} there."
             )
 
-    def _update_plan(self, back: Outline, forward: Record, sparse: object) -> Plan:
+    def _update_plan(self, back: Outline, forward: LinearRecord, sparse: object) -> SparsePlan:
         """Return the plan of the last run if this one ran the same steps, else a new one."""
         seen, plan = Outline(forward), self._plan
         if plan is None or not seen.is_same(plan.forward):
             places = find_pattern(forward, sparse, self.face).T.tocsr()
-            plan = self._plans[self._key] = Plan(places, back.freeze_arrays(), seen.freeze_arrays())
+            plan = self._plans[self._key] = SparsePlan(places, back.freeze_arrays(), seen.freeze_arrays())
         return plan
 
     @staticmethod
-    def _compute_values(record: Record, plan: Plan, number: int, dtype: np.dtype[Any]) -> Any:
+    def _compute_values(record: LinearRecord, plan: SparsePlan, number: int, dtype: np.dtype[Any]) -> Any:
         """Return the values of the derivative at the elements of the pattern."""
         value = record.values[0]
         data = np.zeros(len(plan.indices), dtype)
@@ -179,7 +179,7 @@ class SparseHessian(SparseJacobian):
 
     face = "sparse_hessian"
 
-    def get_function(self, call: Call) -> Callable[..., Any]:
+    def get_function(self, call: BoundCall) -> Callable[..., Any]:
         def scalar(x: Tensor) -> Any:
             y = call(x)
             if isinstance(y, Tensor) and y.shape:

@@ -20,7 +20,7 @@ from pullback.core.tensor import RAW, Tensor
 from pullback.errors import GradientError
 from pullback.numerics.axis_arguments import resolve_axes
 from pullback.transforms.colouring import color_columns
-from pullback.transforms.linear import Record
+from pullback.transforms.linear import LinearRecord
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -64,7 +64,7 @@ def read_step(r: Tensor) -> tuple[Any, list[Operand], dict[str, Any]]:
 class Outline:
     """All that the pattern depends on: ops, operands, shapes, and the numbers that determine where elements go."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: LinearRecord) -> None:
         self.facts: list[Any] = []
         self.arrays: list[Any] = []
         self.steady = True  # whether the pattern of the derivative follows from the rest, whatever the values are
@@ -119,7 +119,7 @@ class Outline:
 # ---- the pattern
 
 
-def find_pattern(record: Record, sparse: Any, face: str) -> Any:
+def find_pattern(record: LinearRecord, sparse: Any, face: str) -> Any:
     """Return a sparse array of bools: which elements of the first result depend on which of the first input."""
     leaf, result = record.leaves[0], record.results[0]
     n = leaf.meta.size

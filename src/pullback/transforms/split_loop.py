@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FEW_ROWS = 16  # rows of a thin product; products with more are as quick one by one, while their operands are cached
 
 
-class Parts(NamedTuple):
+class OutputPlaces(NamedTuple):
     """The positions of the outputs of a body, by where they are computed."""
 
     summed: list[int]  # parts of the carry that are sums, computed after the loop
@@ -190,17 +190,17 @@ class SplitLoop:
         zs = before([*constants, *(Batched(number, x) for x in xs)])
         return dict(zip(self.early, (take_out(z, 0, number, self.op.length) for z in zs), strict=True))
 
-    def _split_outputs(self, made_late: set[int]) -> Parts:
+    def _split_outputs(self, made_late: set[int]) -> OutputPlaces:
         """Return where each output of the body is computed, given the values that are made after the loop."""
         body, carry = self.body, self.op.carry
         summed = [k for k, (_, n) in self.sums.items() if n in made_late]
         ys = range(carry, len(body.outputs))
         afterwards = [i for i in ys if made_late.intersection(body.list_refs([body.outputs[i]]))]
-        return Parts(
+        return OutputPlaces(
             summed, [k for k in range(carry) if k not in summed], [i for i in ys if i not in afterwards], afterwards
         )
 
-    def _make_loop(self, parts: Parts, stacked: list[int]) -> tuple[ScanOp, list[int], list[int]]:
+    def _make_loop(self, parts: OutputPlaces, stacked: list[int]) -> tuple[ScanOp, list[int], list[int]]:
         """Return the remaining loop, which also stacks some values, and the numbers of its constants and of its xs."""
         body = self.body
         outputs = [body.outputs[i] for i in (*parts.carried, *parts.kept)] + [body.refer(n) for n in stacked]
@@ -212,7 +212,7 @@ class SplitLoop:
         inner.inputs = [*fixed, *carry, *rows]
         return self.op.replace(inner, len(fixed), len(carry)), fixed, rows
 
-    def _run_late(self, parts: Parts, constants: list[Any], sources: dict[int, Any], number: int) -> list[Any]:
+    def _run_late(self, parts: OutputPlaces, constants: list[Any], sources: dict[int, Any], number: int) -> list[Any]:
         """Return what is computed after the loop from stacked values: terms of sums, and outputs."""
         wanted = [self.body.refer(self.sums[k][1]) for k in parts.summed]
         wanted += [self.body.outputs[i] for i in parts.afterwards]

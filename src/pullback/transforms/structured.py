@@ -18,7 +18,7 @@ from pullback.core.tensor import BY_KERNEL, Tensor
 from pullback.transforms.batch import Batched, take_out
 from pullback.transforms.forward import Dual, split_dual
 from pullback.transforms.gates import Gate, open_gate
-from pullback.transforms.linear import Record
+from pullback.transforms.linear import LinearRecord
 from pullback.transforms.modifiers import stop_gradient
 from pullback.transforms.session import open_recording
 
@@ -94,7 +94,7 @@ class Joint:
                     source = iter(traced)
                     return list(body([next(source) if on else x for x, on in zip(xs, moving, strict=True)]))
 
-                record = Record(tape, run, [x for x, on in zip(xs, moving, strict=True) if on])
+                record = LinearRecord(tape, run, [x for x, on in zip(xs, moving, strict=True) if on])
             zs = record.values
             gs = [trace.add_input(z.shape, float_of(z.dtype)) if on else None for z, on in zip(zs, given, strict=True)]
             found = iter(record.pull(gs))

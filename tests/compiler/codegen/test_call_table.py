@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.codegen.call_table import ARENA, MIN_CALLS, STACK, Address, CallList, Constant, Local
+from pullback.compiler.codegen.call_table import ARENA, MIN_CALLS, STACK, Address, CallList, ConstantOperand, Local
 
 STEPS = 60
 
@@ -78,7 +78,7 @@ def test_text_of_unrolled_loop_does_not_grow_with_steps() -> None:
 
 def add_calls(code: CallList, count: int, function: str = "k0") -> None:
     for i in range(count):
-        code.call_void(function, [Address.of_slot(i % 3), Constant("i64", "7"), Address(ARENA, 64 * i)])
+        code.call_void(function, [Address.of_slot(i % 3), ConstantOperand("i64", "7"), Address(ARENA, 64 * i)])
 
 
 def test_run_of_equal_calls_becomes_call_table() -> None:
@@ -120,7 +120,7 @@ def test_call_table_followed_by_single_calls() -> None:
     add_calls(code, MIN_CALLS)
     code.call_void("other", [Local("ptr", code.pointer(Address.of_slot(2))), Address(ARENA, 320)])
     code.call_void("further", [Address.of_slot(1, 63, rounded=True).further(8)])
-    code.call_void("wake", [Constant("i64", "2")], first=True)
+    code.call_void("wake", [ConstantOperand("i64", "2")], first=True)
     lines, (function,) = code.render("mixed", False)
     assert "call void @wake(i64 2)" in function.text
     assert lines[0] == "call void @mixed_0(ptr %slots, ptr %arena, ptr null)"

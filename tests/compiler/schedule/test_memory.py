@@ -17,7 +17,7 @@ import pullback as pb
 pytest.importorskip("llvmlite")
 
 from pullback.compiler.pipeline import lower
-from pullback.compiler.schedule.arena import Allocation, Layout, Place, place_apart, place_values, verify
+from pullback.compiler.schedule.arena import Allocation, Layout, MemoryPlace, place_apart, place_values, verify
 from pullback.compiler.target import Options, get_target
 
 Function = Callable[..., Any]
@@ -244,13 +244,13 @@ def test_order_of_steps_with_crossed_dependencies() -> None:
 
 def test_verify_rejects_overlapping_layouts() -> None:
     a, b, c = Allocation("a", 100, 0, 2), Allocation("b", 100, 2, 3), Allocation("c", 100, 3, 4)
-    here, there = Place(-1, 0), Place(-1, 64)
-    verify(Layout({"a": here, "b": here, "c": Place(-1, 128)}, 256, []), [a, b, c], {"b": "a"})
+    here, there = MemoryPlace(-1, 0), MemoryPlace(-1, 64)
+    verify(Layout({"a": here, "b": here, "c": MemoryPlace(-1, 128)}, 256, []), [a, b, c], {"b": "a"})
     for places, over in (
-        ({"a": here, "b": here, "c": Place(-1, 128)}, {}),
-        ({"a": here, "b": there, "c": Place(-1, 256)}, {"b": "a"}),
-        ({"a": here, "b": Place(-1, 128), "c": Place(-1, 128)}, {}),
-        ({"a": Place(3, 0, False), "b": Place(3, 512), "c": here}, {}),
+        ({"a": here, "b": here, "c": MemoryPlace(-1, 128)}, {}),
+        ({"a": here, "b": there, "c": MemoryPlace(-1, 256)}, {"b": "a"}),
+        ({"a": here, "b": MemoryPlace(-1, 128), "c": MemoryPlace(-1, 128)}, {}),
+        ({"a": MemoryPlace(3, 0, False), "b": MemoryPlace(3, 512), "c": here}, {}),
     ):
         with pytest.raises(pb.errors.CompileError, match="is needed"):
             verify(Layout(places, 512, []), [a, b, c], over)

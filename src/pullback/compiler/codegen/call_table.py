@@ -51,16 +51,16 @@ class Address(NamedTuple):
         return (self.offset << 16) + (ROUNDED_BIT if self.rounded else 0) + self.base
 
 
-class Constant(NamedTuple):
+class ConstantOperand(NamedTuple):
     """An operand that is known while compiling, such as ``i64 3`` or ``ptr null``."""
 
     type: str
     value: str
 
 
-def integer(value: int) -> Constant:
+def integer(value: int) -> ConstantOperand:
     """Return a 64-bit integer as an operand."""
-    return Constant("i64", str(value))
+    return ConstantOperand("i64", str(value))
 
 
 class Local(NamedTuple):
@@ -70,8 +70,10 @@ class Local(NamedTuple):
     name: str
 
 
-Operand = Address | Constant | Local
-Kind = tuple[str, tuple[Constant | None, ...]]  # what calls of one kind share: the function, and its constant operands
+Operand = Address | ConstantOperand | Local
+Kind = tuple[
+    str, tuple[ConstantOperand | None, ...]
+]  # what calls of one kind share: the function, and its constant operands
 
 
 class Call(NamedTuple):
@@ -89,7 +91,7 @@ class Call(NamedTuple):
         """What the call shares with others that differ in addresses only; None if it cannot be a row of a table."""
         if any(isinstance(a, Local) or (isinstance(a, Address) and not a.has_word) for a in self.args):
             return None
-        return self.function, tuple(a if isinstance(a, Constant) else None for a in self.args)
+        return self.function, tuple(a if isinstance(a, ConstantOperand) else None for a in self.args)
 
 
 class CallList(Code):
@@ -115,7 +117,7 @@ class CallList(Code):
 
     def pointer(self, at: Operand) -> str:
         """Return the name of a pointer operand; an address is computed here."""
-        if isinstance(at, Constant):
+        if isinstance(at, ConstantOperand):
             return at.value
         if isinstance(at, Local):
             return at.name
@@ -173,7 +175,8 @@ class CallList(Code):
 
     def _write(self, call: Call) -> None:
         args = [
-            f"{a.type} {a.value}" if isinstance(a, Constant) else _format_operand(a, self._name(a)) for a in call.args
+            f"{a.type} {a.value}" if isinstance(a, ConstantOperand) else _format_operand(a, self._name(a))
+            for a in call.args
         ]
         self.line(f"call void @{call.function}({', '.join(args)})")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
+from pullback.compiler.codegen.call_table import CallList, ConstantOperand, Local, Operand, integer
 from pullback.compiler.codegen.complex_parts import emit_join, emit_split
 from pullback.compiler.codegen.fourier import emit_fourier, order_parts
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
@@ -15,14 +15,14 @@ from pullback.compiler.codegen.scatter import ScatterRows, Spaced
 from pullback.compiler.ir.graph import Node, find_contiguous, find_rows
 from pullback.compiler.ir.kinds import SPLIT
 from pullback.compiler.schedule.fuse import Kernel
-from pullback.compiler.schedule.order import Step
+from pullback.compiler.schedule.order import ScheduledStep
 from pullback.compiler.schedule.schedule import KernelPlan, ScatterPlan
 from pullback.compiler.schedule.work import Work
 
-NULL = Constant("ptr", "null")
+NULL = ConstantOperand("ptr", "null")
 
 
-def call_kernel(module: ModuleBuilder, code: CallList, step: Step) -> None:
+def call_kernel(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call a loop kernel, part by part, and the function that combines the partial results of the parts."""
     k: Kernel = step.what
     plan: KernelPlan = step.plan
@@ -80,20 +80,20 @@ def _find_overwritten(module: ModuleBuilder, k: Kernel, arrays: tuple[Node, ...]
     return tuple((places[n.number], places[over[n.number]]) for n in k.nodes if n.number in over)
 
 
-def call_scan(module: ModuleBuilder, code: CallList, step: Step) -> None:
+def call_scan(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call the kernel of a scan or a search."""
     n: Node = step.what
     module.described.append(f"{n.name} {list(n.args[0].shape)} along {n.data[1]['axis']}")
     call_whole(module, code, step, emit_scan(step.plan))
 
 
-def call_rows(module: ModuleBuilder, code: CallList, step: Step) -> None:
+def call_rows(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call the kernel of a function of rows."""
     module.described.append(f"{step.what.name} {list(step.what.args[0].shape)}")
     call_whole(module, code, step, emit_rows(step.plan))
 
 
-def call_fourier(module: ModuleBuilder, code: CallList, step: Step) -> None:
+def call_fourier(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call the kernel of Fourier transforms."""
     n: Node = step.what
     module.described.append(f"fourier {list(n.args[0].shape)} along {n.data.axis}")
@@ -103,7 +103,7 @@ def call_fourier(module: ModuleBuilder, code: CallList, step: Step) -> None:
     call_whole(module, code, step, emit_fourier(step.plan), given)
 
 
-def call_parts(module: ModuleBuilder, code: CallList, step: Step) -> None:
+def call_parts(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call the function that splits complex numbers into real and imaginary parts, or joins them."""
     n: Node = step.what
     module.described.append(f"{n.name} {list(n.args[0].shape)}")
@@ -118,7 +118,7 @@ def _find_arguments(module: ModuleBuilder, n: Node) -> list[Operand]:
 
 
 def call_whole(
-    module: ModuleBuilder, code: CallList, step: Step, w: KernelCode, given: Sequence[Operand] | None = None
+    module: ModuleBuilder, code: CallList, step: ScheduledStep, w: KernelCode, given: Sequence[Operand] | None = None
 ) -> None:
     """Call a kernel for all its rows, in one thread or several.
 
@@ -136,7 +136,7 @@ def call_whole(
         code.call_void(name, [*arrays, integer(0), integer(w.work.rows), scratch, scratch])
 
 
-def call_spaced(module: ModuleBuilder, code: CallList, step: Step) -> None:
+def call_spaced(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call the function that writes elements into zeros at regular strides."""
     given = _describe_scatter(module, step.what)
     spaced = Spaced(step.what, module.target)
@@ -145,7 +145,7 @@ def call_spaced(module: ModuleBuilder, code: CallList, step: Step) -> None:
     code.call_void(name, given)
 
 
-def call_scatter(module: ModuleBuilder, code: CallList, step: Step) -> None:
+def call_scatter(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call the kernel that adds rows to those at given positions."""
     n: Node = step.what
     plan: ScatterPlan = step.plan

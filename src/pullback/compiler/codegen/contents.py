@@ -19,7 +19,7 @@ from pullback.compiler.ir.kinds import (
     WINDOWS,
     Kind,
 )
-from pullback.compiler.runtime.manifest import Contents, HostOp, Manifest, Segment, Slot
+from pullback.compiler.runtime.manifest import ArraySlot, Contents, HostOpRecord, Manifest, Segment
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.memory import Memory
 
@@ -37,7 +37,7 @@ def collect_contents(traced: Graph, graph: Graph, memory: Memory, module: Module
     manifest = Manifest(
         imports=module.imports,
         segments=_list_segments(traced, module, nodes, slots),
-        slots=tuple(Slot(n.kind, n.shape, n.dtype) for n in nodes),
+        slots=tuple(ArraySlot(n.kind, n.shape, n.dtype) for n in nodes),
         inputs=tuple(slots[n.number] for n in graph.inputs),
         outputs=tuple(slots[o.number] for o in graph.outputs),
         arena=memory.layout.arena,
@@ -58,9 +58,9 @@ def _list_segments(traced: Graph, module: Module, nodes: list[Node], slots: dict
         if n.kind is PART:
             parts.setdefault(n.args[0].number, []).append((slots[n.number], n.data))
 
-    def make_host_op(n: Node) -> HostOp:
+    def make_host_op(n: Node) -> HostOpRecord:
         given = [slots[a.number] for a in n.args]
-        return HostOp(source.get(id(n.data), -1), n.number, given, parts.get(n.number) or [(slots[n.number], -1)])
+        return HostOpRecord(source.get(id(n.data), -1), n.number, given, parts.get(n.number) or [(slots[n.number], -1)])
 
     return tuple(
         Segment(s.name, sorted(s.slots), None if s.host_op is None else make_host_op(s.host_op))

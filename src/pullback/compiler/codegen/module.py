@@ -41,12 +41,12 @@ from pullback.compiler.ir.kinds import (
 )
 from pullback.compiler.schedule.fuse import Kernel
 from pullback.compiler.schedule.memory import Memory
-from pullback.compiler.schedule.order import Step
+from pullback.compiler.schedule.order import ScheduledStep
 from pullback.compiler.target import Options, Target
 
 STRUCTURES = (LOOP, WHILE, SWITCH)
 # For each kind of node that is a step of its own: the function that emits its call.
-CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, Step], None]] = {
+CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, ScheduledStep], None]] = {
     SCAN: call_scan,
     ROWS: call_rows,
     FOURIER: call_fourier,
@@ -76,12 +76,12 @@ class Module:
         return self.text
 
 
-def call_step(module: ModuleBuilder, code: CallList, step: Step) -> None:
+def call_step(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Emit the function of one step, and its call."""
     (call_kernel if isinstance(step.what, Kernel) else CALLS[step.what.kind])(module, code, step)
 
 
-def emit(steps: Sequence[Step], memory: Memory, target: Target, options: Options) -> Module:
+def emit(steps: Sequence[ScheduledStep], memory: Memory, target: Target, options: Options) -> Module:
     """Return the module of a program: its kernels, and functions that call them in the order of the steps."""
     counts = Counter(step.plan.loops.plan for step in steps if isinstance(step.what, Kernel))
     repeated = frozenset(plan for plan, count in counts.items() if count > 1)
@@ -115,7 +115,7 @@ def emit(steps: Sequence[Step], memory: Memory, target: Target, options: Options
     )
 
 
-def _may_be_repeated(step: Step) -> bool:
+def _may_be_repeated(step: ScheduledStep) -> bool:
     """Return whether a step may be run without slow paths, and again with them if a flag was set.
 
     A ``while`` loop might not end with wrong numbers, and a host op may have side effects.

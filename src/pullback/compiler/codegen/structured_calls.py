@@ -12,14 +12,17 @@ from pullback.compiler.codegen.scalar_loop import ScalarLoop, is_scalar_loop
 from pullback.compiler.ir.graph import Node, find_contiguous
 from pullback.compiler.ir.kinds import CONSTANT, LOOP, MAP, SWITCH, WHILE, Kind
 from pullback.compiler.schedule.arena import round_up
-from pullback.compiler.schedule.order import Step
+from pullback.compiler.schedule.order import ScheduledStep
 from pullback.compiler.schedule.schedule import BodyPlan, count_body_bytes
 
 MEMCPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
 def call_structure(
-    module: ModuleBuilder, code: CallList, step: Step, call_step: Callable[[ModuleBuilder, CallList, Step], None]
+    module: ModuleBuilder,
+    code: CallList,
+    step: ScheduledStep,
+    call_step: Callable[[ModuleBuilder, CallList, ScheduledStep], None],
 ) -> None:
     """Emit the bodies of a loop or of branches and the call that runs them; ``call_step`` emits a step of a body."""
     n: Node = step.what

@@ -41,53 +41,53 @@ def forward_writes(graph: Graph) -> Graph:
     return Rewriter(graph, histories).run() if histories.reads or histories.has_chains else graph
 
 
-class Block(NamedTuple):
+class WrittenBlock(NamedTuple):
     """Where elements are in an array."""
 
     start: Shape
     shape: Shape
 
 
-class Write(NamedTuple):
+class BlockWrite(NamedTuple):
     """A value that a version of an array has at a block."""
 
     version: int
-    block: Block
+    block: WrittenBlock
     value: Node  # of the old graph; of an addition, the term that is added
     node: Node  # the version
     adds: bool
 
 
-class Part(NamedTuple):
+class ReadPart(NamedTuple):
     """A part of what is read: a block of one written value, or of the array before all writes."""
 
-    block: Block
-    write: Write | None
+    block: WrittenBlock
+    write: BlockWrite | None
     adds_zero: bool  # zeros were added to it since, which make 0 of -0
 
 
-class Read(NamedTuple):
+class BlockRead(NamedTuple):
     """A block of a version, and the axes of the array along which the axes of the view are; -1 for a repeated one."""
 
-    history: History
-    block: Block
+    history: WriteHistory
+    block: WrittenBlock
     axes: Shape
-    parts: list[Part]
+    parts: list[ReadPart]
 
 
-class History:
+class WriteHistory:
     """The versions of one array, each written from the one before, and what was written."""
 
-    def __init__(self, base: Node | None, like: Node, blocks: list[Block]) -> None:
+    def __init__(self, base: Node | None, like: Node, blocks: list[WrittenBlock]) -> None:
         self.base, self.shape, self.fill = base, like.shape, like.data.fill if base is None else None
         self.versions: list[Node] = []
         self.zeros: list[int] = []  # versions that add zeros to all other places
-        self.cells: dict[Shape, tuple[list[int], list[Write]]] = {}
+        self.cells: dict[Shape, tuple[list[int], list[BlockWrite]]] = {}
         self.axes = tuple(
             k for k, length in enumerate(like.shape) if any(block.shape[k] != length for block in blocks)
         )  # along which cells are counted; along the others each is whole
 
-    def list_cells(self, block: Block) -> list[Shape] | None:
+    def list_cells(self, block: WrittenBlock) -> list[Shape] | None:
         """Return the cells in which a block lies; None if there are too many."""
         if len(self.axes) == 1:
             (k,) = self.axes
@@ -97,7 +97,7 @@ class History:
             return None
         return [*product(*(range(block.start[k], block.start[k] + block.shape[k]) for k in self.axes))]
 
-    def add(self, n: Node, values: list[tuple[Block, Node]], adds: bool) -> bool:
+    def add(self, n: Node, values: list[tuple[WrittenBlock, Node]], adds: bool) -> bool:
         """Add a version with values at blocks; return False, and change nothing, if these are no whole cells."""
         cells = [self.list_cells(block) for block, _ in values]
         if None in cells or not all(self._has_whole_cells(block) for block, _ in values):
@@ -105,7 +105,7 @@ class History:
         self.versions.append(n)
         version = len(self.versions)
         for (block, value), found in zip(values, cells, strict=True):
-            write = Write(version, block, value, n, adds)
+            write = BlockWrite(version, block, value, n, adds)
             for cell in found or ():
                 times, writes = self.cells.setdefault(cell, ([], []))
                 times.append(version)
@@ -114,33 +114,35 @@ class History:
             self.zeros.append(version)
         return True
 
-    def _has_whole_cells(self, block: Block) -> bool:
+    def _has_whole_cells(self, block: WrittenBlock) -> bool:
         return all(block.shape[k] == length for k, length in enumerate(self.shape) if k not in self.axes)
 
-    def find_parts(self, version: int, block: Block) -> list[Part] | None:
+    def find_parts(self, version: int, block: WrittenBlock) -> list[ReadPart] | None:
         """Return what a block of a version consists of; None if these are too many parts."""
         cells = self.list_cells(block)
         if cells is None:
             return None
         found = [self._find_write(cell, version) for cell in cells]
         if all(one == found[0] for one in found):
-            return [Part(block, *found[0])]
+            return [ReadPart(block, *found[0])]
         moving = [k for k in self.axes if block.shape[k] > 1]
         if len(moving) != 1:
             return None
         (axis,) = moving
-        parts: list[Part] = []
+        parts: list[ReadPart] = []
         for i, one in enumerate(found):
             if i and one == found[i - 1]:
                 last = parts[-1].block
-                parts[-1] = parts[-1]._replace(block=Block(last.start, _change(last.shape, axis, last.shape[axis] + 1)))
+                parts[-1] = parts[-1]._replace(
+                    block=WrittenBlock(last.start, _change(last.shape, axis, last.shape[axis] + 1))
+                )
             else:
-                at = Block(_change(block.start, axis, block.start[axis] + i), _change(block.shape, axis, 1))
-                parts.append(Part(at, *one))
+                at = WrittenBlock(_change(block.start, axis, block.start[axis] + i), _change(block.shape, axis, 1))
+                parts.append(ReadPart(at, *one))
         is_whole = all(part.write is None or part.write.block == part.block for part in parts)
         return parts if len(cells) <= MAX_PARTS or (is_whole and len(parts) <= MAX_PARTS) else None
 
-    def _find_write(self, cell: Shape, version: int) -> tuple[Write | None, bool]:
+    def _find_write(self, cell: Shape, version: int) -> tuple[BlockWrite | None, bool]:
         """Return the last write to a cell up to a version, and whether zeros were added after it."""
         times, writes = self.cells.get(cell, ((), ()))
         at = bisect_right(times, version)
@@ -153,8 +155,8 @@ class Histories:
     """The histories of all arrays of a graph, and the views that read from written values."""
 
     def __init__(self, graph: Graph) -> None:
-        self.places: dict[int, tuple[History, int]] = {}  # by the number of a node: its history, its version
-        self.reads: dict[int, Read] = {}  # by the number of a view, or of a version that adds
+        self.places: dict[int, tuple[WriteHistory, int]] = {}  # by the number of a node: its history, its version
+        self.reads: dict[int, BlockRead] = {}  # by the number of a view, or of a version that adds
         self.terms: dict[int, Node] = {}  # by the number of a version that adds: what it adds at a block
         self.has_chains = False  # whether a version was written from another one
         read = _find_read(graph)
@@ -174,7 +176,7 @@ class Histories:
         found = _find_block(n, place[0].shape)
         parts = None if found is None else place[0].find_parts(place[1], found[0])
         if found is not None and parts is not None:
-            self.reads[n.number] = Read(place[0], *found, parts)
+            self.reads[n.number] = BlockRead(place[0], *found, parts)
 
     def _add_pieces(self, n: Node) -> None:
         base, values = _split_pieces(n)
@@ -189,22 +191,22 @@ class Histories:
         x, y = _split_sum(n)
         if x is None or y is None:
             return
-        block = Block(y.data.starts[0], y.args[0].shape)
+        block = WrittenBlock(y.data.starts[0], y.args[0].shape)
         for history in self._list_histories(x, n, [block]):
             parts = history.find_parts(len(history.versions), block)
             if parts is not None and history.add(n, [(block, y.args[0])], True):
                 self.places[n.number] = history, len(history.versions)
-                self.reads[n.number] = Read(history, block, tuple(range(len(n.shape))), parts)
+                self.reads[n.number] = BlockRead(history, block, tuple(range(len(n.shape))), parts)
                 self.terms[n.number] = y.args[0]
                 return
 
-    def _list_histories(self, base: Node | None, like: Node, blocks: list[Block]) -> Iterator[History]:
+    def _list_histories(self, base: Node | None, like: Node, blocks: list[WrittenBlock]) -> Iterator[WriteHistory]:
         """Return the history of which ``base`` is the last version, if there is one, and a new one."""
         place = None if base is None else self.places.get(base.number)
         if place is not None and place[1] == len(place[0].versions):
             yield place[0]
         if blocks:
-            yield History(base, like, blocks)
+            yield WriteHistory(base, like, blocks)
 
 
 def _find_read(graph: Graph) -> set[int]:
@@ -242,7 +244,7 @@ def _change(shape: Shape, axis: int, length: int) -> Shape:
     return (*shape[:axis], length, *shape[axis + 1 :])
 
 
-def _find_block(n: Node, shape: Shape) -> tuple[Block, Shape] | None:
+def _find_block(n: Node, shape: Shape) -> tuple[WrittenBlock, Shape] | None:
     """Return the block of an array that a view has, and the axis of it along which each of its own is; else None."""
     strides = compute_strides(shape)
     start, rest = [], n.data.offset
@@ -259,7 +261,7 @@ def _find_block(n: Node, shape: Shape) -> tuple[Block, Shape] | None:
                 return None
             lengths[axis] = length
         axes.append(axis)
-    return Block(tuple(start), tuple(lengths)), tuple(axes)
+    return WrittenBlock(tuple(start), tuple(lengths)), tuple(axes)
 
 
 class Rewriter:
@@ -306,7 +308,7 @@ class Rewriter:
     def _is_written(self, n: Node) -> bool:
         return n.kind is PIECES and n.number in self.places
 
-    def _need_parts(self, read: Read) -> None:
+    def _need_parts(self, read: BlockRead) -> None:
         for part in read.parts:
             if part.write is None:
                 if read.history.base is not None:
@@ -331,7 +333,7 @@ class Rewriter:
         while before is not None and before.number in self.passed and before.number not in self.needed:
             before, values = _split_pieces(before)
             versions.append(values)
-        found: dict[Block, Node] = {}
+        found: dict[WrittenBlock, Node] = {}
         for values in reversed(versions):
             for block, x in values:
                 found.pop(block, None)  # the last one covers the others
@@ -345,7 +347,7 @@ class Rewriter:
                 fill = number
         return self.new.add(PIECES, args, n.shape, n.dtype, Pieces(tuple(starts), fill), n.line)
 
-    def _add_read(self, read: Read, like: Node) -> Node:
+    def _add_read(self, read: BlockRead, like: Node) -> Node:
         """Return what is read, with the shape of ``like``."""
         if len(read.parts) == 1:
             return self._add_part(read.history, read.parts[0], read.axes, like)
@@ -357,7 +359,9 @@ class Rewriter:
         whole = self.new.add(PIECES, args, block.shape, like.dtype, Pieces(tuple(starts), 0.0), like.line)
         return self._view(whole, (0,) * len(block.shape), read.axes, like.shape, like.line)
 
-    def _add_part(self, history: History, part: Part, axes: Shape, like: Node, shape: Shape | None = None) -> Node:
+    def _add_part(
+        self, history: WriteHistory, part: ReadPart, axes: Shape, like: Node, shape: Shape | None = None
+    ) -> Node:
         """Return a part of what is read, with its axes along these of the array."""
         write, shape = part.write, like.shape if shape is None else shape
         start: Shape = part.block.start
@@ -382,9 +386,9 @@ class Rewriter:
         return add_view(self.new, x, shape, View(offset, tuple(0 if k < 0 else strides[k] for k in axes)), line)
 
 
-def _split_pieces(n: Node) -> tuple[Node | None, list[tuple[Block, Node]]]:
+def _split_pieces(n: Node) -> tuple[Node | None, list[tuple[WrittenBlock, Node]]]:
     """Return the array into which pieces are written, None if there is none, and the pieces with their places."""
-    values = [(Block(start, a.shape), a) for a, start in zip(n.args, n.data.starts, strict=True)]
+    values = [(WrittenBlock(start, a.shape), a) for a, start in zip(n.args, n.data.starts, strict=True)]
     return (n.args[0], values[1:]) if len(values) > 1 and n.args[0].shape == n.shape else (None, values)
 
 

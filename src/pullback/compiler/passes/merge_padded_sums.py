@@ -16,7 +16,7 @@ from pullback.compiler.ir.graph import Graph, Node
 from pullback.compiler.ir.kinds import MAP, PIECES
 
 
-class Place(NamedTuple):
+class PaddedPlace(NamedTuple):
     """Where a block is in an array."""
 
     start: tuple[int, ...]
@@ -26,7 +26,7 @@ class Place(NamedTuple):
 class PaddedSum(NamedTuple):
     """A sum of arrays, each with blocks that do not overlap, and of other arrays."""
 
-    groups: list[list[Place]]
+    groups: list[list[PaddedPlace]]
     others: list[Node]
     padded: list[Node]  # the terms whose blocks are added up by their places
     absorbed: set[int]  # numbers of additions and padded arrays that nothing else uses
@@ -69,9 +69,9 @@ def _is_padded(n: Node) -> bool:
     return len(n.args) < 2 or len(_group_places(list_places(n))) == 1
 
 
-def list_places(n: Node) -> list[Place]:
+def list_places(n: Node) -> list[PaddedPlace]:
     """Return the places of the blocks of a padded array."""
-    return [Place(start, a.shape) for a, start in zip(n.args, n.data.starts, strict=True)]
+    return [PaddedPlace(start, a.shape) for a, start in zip(n.args, n.data.starts, strict=True)]
 
 
 def _collect_terms(root: Node, users: dict[int, list[Node]], outputs: set[int]) -> tuple[list[Node], list[int]]:
@@ -98,7 +98,7 @@ def _split_terms(leaves: list[Node]) -> tuple[list[Node], list[Node]]:
     return padded, others
 
 
-def _group_places(places: list[Place]) -> list[list[Place]]:
+def _group_places(places: list[PaddedPlace]) -> list[list[PaddedPlace]]:
     """Return places in as few groups as possible, each of places that follow each other along some axis.
 
     Of several such axes it is the last one, so that groups have all columns of a narrow axis, which can be stacked.
@@ -106,8 +106,8 @@ def _group_places(places: list[Place]) -> list[list[Place]]:
     return min((_group_along(places, axis) for axis in reversed(range(len(places[0].start)))), key=len)
 
 
-def _group_along(places: list[Place], axis: int) -> list[list[Place]]:
-    groups: list[list[Place]] = []
+def _group_along(places: list[PaddedPlace], axis: int) -> list[list[PaddedPlace]]:
+    groups: list[list[PaddedPlace]] = []
     ends: list[tuple[int, int]] = []  # a heap of where the last block of each group ends, and its number
     for place in sorted(places, key=lambda place: place.start[axis]):
         begin = place.start[axis]

@@ -38,7 +38,7 @@ def split_narrow_axes(graph: Graph) -> Graph:
     """Return an equivalent graph in which arrays with narrow last axes are split where that is quicker."""
     split = _find_split(graph)
     reduced = {n.number for n in graph.nodes if _reduces_narrow(n)}
-    return _Splitter(graph, split, reduced).run() if split or reduced else graph
+    return _AxisSplitter(graph, split, reduced).run() if split or reduced else graph
 
 
 def _find_split(graph: Graph) -> set[int]:
@@ -96,7 +96,7 @@ def _picks_place(u: Node, n: Node) -> bool:
     return view.strides[:rank] == compute_strides(n.shape)[:-1] and 0 <= view.offset < n.shape[-1]
 
 
-class _Splitter:
+class _AxisSplitter:
     """Copies a graph, with some nodes as one node for each element of their last axis."""
 
     def __init__(self, graph: Graph, split: set[int], reduced: set[int]) -> None:

@@ -94,7 +94,7 @@ class Same(NamedTuple):
     node: Node
 
 
-class Before(NamedTuple):
+class EarlierNode(NamedTuple):
     """An operand from the same step, or from some steps earlier."""
 
     place: int
@@ -116,7 +116,7 @@ class Numbers(NamedTuple):
     nodes: tuple[Node, ...]
 
 
-Operand = Same | Before | Row | Numbers
+Operand = Same | EarlierNode | Row | Numbers
 Given = tuple[Node, View | None]  # a value in the body, and a view of it that is the operand
 Place = tuple[Node, int, tuple[int, ...]]  # the node in whose memory elements are, the first of them, the strides
 
@@ -190,7 +190,7 @@ class Repetition:
         if a is b:
             return Same(a)
         if i >= 0 and i % self.length not in self.views:
-            return Before(i % self.length, self.middle - i // self.length)
+            return EarlierNode(i % self.length, self.middle - i // self.length)
         if a.kind is CONSTANT:
             return Numbers(())
         base, offset, strides = self.roller.resolve(a)
@@ -204,7 +204,7 @@ class Repetition:
             low -= 1
         while high < self.last and self._agrees(what, j, k, high):
             high += 1
-        if isinstance(what, Before):
+        if isinstance(what, EarlierNode):
             low = max(low - what.delay, self.first) if what.delay <= MAX_DELAY else high
         if isinstance(what, Same) and what.node.number in self.at:
             low = max(low, self.at[what.node.number] // self.length + 1)
@@ -214,7 +214,7 @@ class Repetition:
         a = self.get(j, t).args[k]
         if isinstance(what, Same):
             return a is what.node
-        if isinstance(what, Before):
+        if isinstance(what, EarlierNode):
             return t >= what.delay and a is self.get(what.place, t - what.delay)
         i = self.at.get(a.number, -1)
         if i >= 0 and i % self.length not in self.views:
@@ -233,7 +233,7 @@ class Repetition:
             begun = [
                 self.get(j, self.first + t).args[k]
                 for (j, k), what in self.operands.items()
-                if isinstance(what, Before)
+                if isinstance(what, EarlierNode)
                 for t in range(what.delay)
             ]
             if not any(map(self.holds, begun)):
@@ -248,7 +248,7 @@ class Repetition:
 
     def list_long_delays(self) -> list[int]:
         """Return after how many steps values are used that are used later than a loop supports."""
-        delays = {what.delay for what in self.operands.values() if isinstance(what, Before)}
+        delays = {what.delay for what in self.operands.values() if isinstance(what, EarlierNode)}
         return sorted(d for d in delays if d > max(MAX_DELAY, MAX_PERIODS_OF_STEP))
 
     def is_worthwhile(self) -> bool:
@@ -434,7 +434,7 @@ class LoopWriter:
         self.body.outputs += [self.inner[j] for j in self.stacked]
 
     def _use(self, what: Operand, found: Given | None, like: Node) -> Node:
-        if isinstance(what, Before) and not what.delay:
+        if isinstance(what, EarlierNode) and not what.delay:
             return self.inner[what.place]
         assert found is not None
         x, view = found
@@ -451,7 +451,7 @@ class LoopWriter:
         return self.constants[x.number][1], None
 
     def _add_chain(self, what: Operand, j: int, k: int) -> Given | None:
-        if not isinstance(what, Before) or not what.delay:
+        if not isinstance(what, EarlierNode) or not what.delay:
             return None
         repetition = self.repetition
         begin = [self.roller.made[repetition.get(j, repetition.first + t).args[k].number] for t in range(what.delay)]

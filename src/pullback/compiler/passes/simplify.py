@@ -27,7 +27,7 @@ from pullback.compiler.ir.graph import (
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, OPAQUE, PIECES, PRODUCT, VIEW, Kind
 from pullback.compiler.passes.forward_writes import forward_writes
 from pullback.compiler.passes.loops import simplify_loops
-from pullback.compiler.passes.merge_padded_sums import PaddedSum, Place, find_padded_sums, list_places
+from pullback.compiler.passes.merge_padded_sums import PaddedPlace, PaddedSum, find_padded_sums, list_places
 from pullback.compiler.passes.spaced import pad_spaced
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
@@ -58,7 +58,7 @@ def _rebuild(graph: Graph) -> Graph:
     new, made = graph.copy_inputs()
     sums, factored = find_padded_sums(graph), _find_factored(graph)
     sums_of: dict[int, list[int]] = {}  # by the number of a padded array: the numbers of the sums with its blocks
-    totals: dict[tuple[int, Place], Node] = {}  # of the blocks so far
+    totals: dict[tuple[int, PaddedPlace], Node] = {}  # of the blocks so far
     absorbed: set[int] = set()
     for number, whole in sums.items():
         absorbed |= whole.absorbed
@@ -99,7 +99,9 @@ def _take_values(g: Graph, n: Node, whole: Node, made: dict[int, Node]) -> Node:
     return g.add(VIEW, (z,), n.shape, n.dtype, View(row * rows, (*before, columns)), n.line)
 
 
-def _add_blocks(g: Graph, n: Node, blocks: list[Node], number: int, totals: dict[tuple[int, Place], Node]) -> None:
+def _add_blocks(
+    g: Graph, n: Node, blocks: list[Node], number: int, totals: dict[tuple[int, PaddedPlace], Node]
+) -> None:
     """Add the blocks of a padded array to the totals at their places in a sum, here: it may be a step of a loop."""
     for x, place in zip(blocks, list_places(n), strict=True):
         total = totals.get((number, place))
@@ -107,7 +109,7 @@ def _add_blocks(g: Graph, n: Node, blocks: list[Node], number: int, totals: dict
 
 
 def _merge_padded_sum(
-    g: Graph, n: Node, whole: PaddedSum, made: dict[int, Node], totals: dict[tuple[int, Place], Node]
+    g: Graph, n: Node, whole: PaddedSum, made: dict[int, Node], totals: dict[tuple[int, PaddedPlace], Node]
 ) -> Node:
     terms = [made[other.number] for other in whole.others]
     for group in whole.groups:

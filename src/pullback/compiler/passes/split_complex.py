@@ -42,10 +42,10 @@ def split_complex(graph: Graph, options: Options) -> Graph:
     """Return an equivalent graph in which no kernel computes with complex numbers."""
     if not any(_is_complex(n.dtype) for n in graph.nodes):
         return graph
-    return Splitter(graph, options).split()
+    return ComplexSplitter(graph, options).split()
 
 
-class Real:
+class RealNode:
     """A node of real numbers, with the operators that make other nodes."""
 
     __slots__ = ("graph", "node")
@@ -53,56 +53,56 @@ class Real:
     def __init__(self, graph: Graph, node: Node) -> None:
         self.graph, self.node = graph, node
 
-    def apply(self, kernel: Any, *others: Any, dtype: Any = None) -> Real:
+    def apply(self, kernel: Any, *others: Any, dtype: Any = None) -> RealNode:
         """Return the node of an elementwise op of this and others."""
         nodes = [self.node, *(self.lift(x).node for x in others)]
         if kernel is np.negative and self.node.kind is MAP and self.node.data[0].kernel is np.negative:
-            return Real(self.graph, self.node.args[0])
+            return RealNode(self.graph, self.node.args[0])
         shape = together(*(n.shape for n in nodes))
         dtype = np.dtype(self.node.dtype if dtype is None else dtype)
-        return Real(self.graph, self.graph.add(MAP, nodes, shape, dtype, (BY_KERNEL[kernel], {}), self.node.line))
+        return RealNode(self.graph, self.graph.add(MAP, nodes, shape, dtype, (BY_KERNEL[kernel], {}), self.node.line))
 
-    def lift(self, x: Any) -> Real:
-        return x if isinstance(x, Real) else Real(self.graph, self.graph.constant(x, self.node.dtype))
+    def lift(self, x: Any) -> RealNode:
+        return x if isinstance(x, RealNode) else RealNode(self.graph, self.graph.constant(x, self.node.dtype))
 
-    def choose(self, x: Any, y: Any) -> Real:
+    def choose(self, x: Any, y: Any) -> RealNode:
         """Return x where this is true, else y."""
-        x, y = (x, x.lift(y)) if isinstance(x, Real) else (y.lift(x), y)
+        x, y = (x, x.lift(y)) if isinstance(x, RealNode) else (y.lift(x), y)
         return self.apply(np.where, x, y, dtype=x.node.dtype)
 
-    def compare(self, kernel: Any, other: Any) -> Real:
+    def compare(self, kernel: Any, other: Any) -> RealNode:
         return self.apply(kernel, other, dtype=bool)
 
-    def __add__(self, x: Any) -> Real:
+    def __add__(self, x: Any) -> RealNode:
         return self.apply(np.add, x)
 
-    def __sub__(self, x: Any) -> Real:
+    def __sub__(self, x: Any) -> RealNode:
         return self.apply(np.subtract, x)
 
-    def __mul__(self, x: Any) -> Real:
+    def __mul__(self, x: Any) -> RealNode:
         return self.apply(np.multiply, x)
 
-    def __truediv__(self, x: Any) -> Real:
+    def __truediv__(self, x: Any) -> RealNode:
         return self.apply(np.divide, x)
 
-    def __neg__(self) -> Real:
+    def __neg__(self) -> RealNode:
         return self.apply(np.negative)
 
-    def __abs__(self) -> Real:
+    def __abs__(self) -> RealNode:
         return self.apply(np.absolute)
 
 
-Pair = tuple[Real, Real | None]  # real and imaginary parts; the latter None for a real number, whose part is +0
+Pair = tuple[RealNode, RealNode | None]  # real and imaginary parts; the latter None for a real number, whose part is +0
 
 
 # ---- formulas of ops, by their NumPy kernels
 
 
-def _find_imag(x: Pair) -> Real:
+def _find_imag(x: Pair) -> RealNode:
     return x[0].lift(0.0) if x[1] is None else x[1]
 
 
-def _find_zero(x: Real) -> Real:
+def _find_zero(x: RealNode) -> RealNode:
     """Return the product of +0 and a finite number: a zero with its sign."""
     return x.compare(np.less, 0.0).choose(x.lift(-0.0), 0.0)
 
@@ -152,7 +152,7 @@ def _conjugate(x: Pair) -> Pair:
     return x[0], -_find_imag(x)
 
 
-def _magnitude(x: Pair) -> Real:
+def _magnitude(x: Pair) -> RealNode:
     return abs(x[0]) if x[1] is None else x[0].apply(np.hypot, x[1])
 
 
@@ -271,7 +271,7 @@ NAMED: dict[str, Callable[..., Pair]] = {
 POWERS = {2: _square, -1: _reciprocal, 1: lambda x: x}
 
 
-class Splitter:
+class ComplexSplitter:
     """Makes the new graph, node by node."""
 
     def __init__(self, graph: Graph, options: Options) -> None:
@@ -315,7 +315,7 @@ class Splitter:
 
     def _find_parts(self, n: Node) -> Pair:
         if not _is_complex(n.dtype):
-            return Real(self.new, self.made[n.number]), None
+            return RealNode(self.new, self.made[n.number]), None
         if n.number not in self.parts:
             self.parts[n.number] = self._split_array(n)
         return self.parts[n.number]
@@ -324,20 +324,22 @@ class Splitter:
         g = self.new
         if n.kind is CONSTANT:
             is_real = not (n.data.imag.any() or np.signbit(n.data.imag).any())
-            im = None if is_real else Real(g, g.constant(n.data.imag))
-            return Real(g, g.constant(n.data.real)), im
+            im = None if is_real else RealNode(g, g.constant(n.data.imag))
+            return RealNode(g, g.constant(n.data.real)), im
         both = g.add(SPLIT, (self.made[n.number],), (2, *n.shape), _get_float(n.dtype), None, n.line)
         return self._take_parts(both, n.shape)
 
     def _take_parts(self, both: Node, shape: tuple[int, ...]) -> Pair:
         size = both.size // 2
         re, im = (
-            Real(self.new, self.new.add(VIEW, (both,), shape, both.dtype, View(at, compute_strides(shape)), both.line))
+            RealNode(
+                self.new, self.new.add(VIEW, (both,), shape, both.dtype, View(at, compute_strides(shape)), both.line)
+            )
             for at in (0, size)
         )
         return re, im
 
-    def _fit(self, x: Real, n: Node) -> Node:
+    def _fit(self, x: RealNode, n: Node) -> Node:
         """Return a part in the shape and dtype of its node."""
         node, kind = x.node, _get_float(n.dtype)
         if node.dtype != kind:
@@ -370,7 +372,7 @@ class Splitter:
         re, im = (
             part
             if part is None or part.node.dtype == kind
-            else Real(self.new, self.new.add(CAST, (part.node,), part.node.shape, kind, None, n.line))
+            else RealNode(self.new, self.new.add(CAST, (part.node,), part.node.shape, kind, None, n.line))
             for part in pair
         )
         assert re is not None
@@ -395,12 +397,12 @@ class Splitter:
         kind = _get_float(n.dtype)
 
         def find_parts(x: Node) -> Pair:
-            re, im = (None if part is None else Real(self.new, self._fit(part, x)) for part in self._find_parts(x))
+            re, im = (None if part is None else RealNode(self.new, self._fit(part, x)) for part in self._find_parts(x))
             assert re is not None
             return re, im
 
-        def multiply(x: Real, y: Real) -> Real:
-            return Real(self.new, self.new.add(PRODUCT, (x.node, y.node), n.shape, kind, n.data, n.line))
+        def multiply(x: RealNode, y: RealNode) -> RealNode:
+            return RealNode(self.new, self.new.add(PRODUCT, (x.node, y.node), n.shape, kind, n.data, n.line))
 
         (a, b), (c, d) = map(find_parts, n.args)
         if b is not None and d is not None:
@@ -415,7 +417,7 @@ class Splitter:
         which = [_is_complex(a.dtype) for a in n.args]
         pairs = [self._find_parts(a) for a in n.args]
         kind = _get_float(n.dtype)
-        made: list[Real] = []
+        made: list[RealNode] = []
         for part in range(2):
             if part and all(pair[1] is None for pair, own in zip(pairs, which, strict=True) if own):
                 return made[0], None
@@ -425,7 +427,7 @@ class Splitter:
                 like = Node(a.kind, (), a.shape, _get_float(a.dtype), None, 0, a.line)
                 args.append(self._fit(_find_imag(pair) if x is None else x, like) if own else self.made[a.number])
             data = n.data._replace(fill=0.0 if part else n.data.fill) if n.kind is PIECES else n.data
-            made.append(Real(self.new, self._view(n, args[0], kind) if n.kind is VIEW else self.new.add(
+            made.append(RealNode(self.new, self._view(n, args[0], kind) if n.kind is VIEW else self.new.add(
                 n.kind, args, n.shape, kind, data, n.line
             )))  # fmt: skip
         return made[0], made[1]
@@ -448,7 +450,7 @@ class Splitter:
         made = lower_fourier(self.new, n, [self._fit(part, like) for part in (re, im) if part is not None])
         if made is None:
             return None
-        first, *others = (Real(self.new, part) for part in made)
+        first, *others = (RealNode(self.new, part) for part in made)
         return first, others[0] if others else None
 
 
@@ -475,11 +477,11 @@ PARTWISE: dict[Kind, Callable[[Node], bool]] = {
 
 
 # How the nodes of a kind are split.
-SPLIT_KINDS: dict[Kind, Callable[[Splitter, Node], Pair | None]] = {
-    CONSTANT: Splitter._split_array,
-    CAST: Splitter._cast,
-    MAP: Splitter._apply_formula,
-    OPAQUE: Splitter._apply_formula,
-    PRODUCT: Splitter._multiply_matrices,
-    **dict.fromkeys(PARTWISE, Splitter._split_partwise),
+SPLIT_KINDS: dict[Kind, Callable[[ComplexSplitter, Node], Pair | None]] = {
+    CONSTANT: ComplexSplitter._split_array,
+    CAST: ComplexSplitter._cast,
+    MAP: ComplexSplitter._apply_formula,
+    OPAQUE: ComplexSplitter._apply_formula,
+    PRODUCT: ComplexSplitter._multiply_matrices,
+    **dict.fromkeys(PARTWISE, ComplexSplitter._split_partwise),
 }

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.compiler.ir.graph import Graph
-from pullback.compiler.runtime.abi.entry import Leaves, Result, is_entry_usable, make_entry
+from pullback.compiler.runtime.abi.entry import EntryResult, Leaves, is_entry_usable, make_entry
 from pullback.compiler.runtime.guard_pages import Guards
 from pullback.compiler.runtime.link import Linked
-from pullback.compiler.runtime.manifest import HostOp, Slot
+from pullback.compiler.runtime.manifest import ArraySlot, HostOpRecord
 from pullback.compiler.runtime.numpy_executor import run_again
 from pullback.compiler.target import ALIGN
 from pullback.errors import CompileError
@@ -52,7 +52,7 @@ class Executable:
         self.complete = complete  # compiles the same program with slow paths; None if it has them or needs none
         self.manifest, arrays, self.host_ops = linked.contents
         self.loaded, self.addresses, self.stats = linked.loaded, linked.addresses, linked.stats
-        self.slots: Sequence[Slot] = self.manifest.slots
+        self.slots: Sequence[ArraySlot] = self.manifest.slots
         self.inputs, self.outputs = self.manifest.inputs, self.manifest.outputs
         self.check = -1  # the slot of a truth value: whether a check failed; -1 without checks
         if traced.checks:
@@ -100,7 +100,7 @@ class Executable:
         results, taken = [], set(self.inputs) | set(self.constants)
         for i, place in enumerate(self.outputs):
             n, python = self.slots[place], floats is not None and floats[i]
-            results.append(Result(*((-1, place) if place in taken else (place, -1)), n.shape, n.dtype, python))
+            results.append(EntryResult(*((-1, place) if place in taken else (place, -1)), n.shape, n.dtype, python))
             taken.add(place)
         return self.make_segment_entry(
             run, leaves, self.inputs, results, otherwise, arena=self.manifest.arena, switch=switch, flag=self.check
@@ -119,7 +119,7 @@ class Executable:
         run: ctypes.c_int64 | None,
         leaves: Leaves,
         inputs: Sequence[int],
-        results: Sequence[Result],
+        results: Sequence[EntryResult],
         otherwise: Any,
         **how: Any,
     ) -> Callable[..., Any] | None:
@@ -232,7 +232,7 @@ class ArgumentFitter:
 class HostCall:
     """The call of an op that NumPy runs."""
 
-    def __init__(self, native: Executable, host_op: HostOp, op: tuple[Any, dict[str, Any]]) -> None:
+    def __init__(self, native: Executable, host_op: HostOpRecord, op: tuple[Any, dict[str, Any]]) -> None:
         self.op, self.params = op
         self.given = host_op.given
         parts = host_op.parts
@@ -298,7 +298,7 @@ class SegmentedProgram:
         arena = len(native.slots)
         kinds = [*native._list_signatures(given), ((self.size,), np.dtype(np.uint8), None)]
         leaves = Leaves(HOLE, [HOLE] * len(kinds), kinds, (HOLE,) * len(places))
-        results = [Result(i, -1, native.slots[i].shape, native.slots[i].dtype) for i in places]
+        results = [EntryResult(i, -1, native.slots[i].shape, native.slots[i].dtype) for i in places]
 
         def make(otherwise: Callable[..., Any]) -> Any:
             inputs = [*given, arena]

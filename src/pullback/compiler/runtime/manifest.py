@@ -20,7 +20,7 @@ from pullback.compiler.runtime.disk_cache import compute_digest
 MAX_CONSTANT_BYTES = 1 << 20  # of constants that are kept, of those that are not in the graph as it was traced
 
 
-class Slot(NamedTuple):
+class ArraySlot(NamedTuple):
     """An array that the program is given, or makes."""
 
     kind: Kind
@@ -35,7 +35,7 @@ class Slot(NamedTuple):
         return size
 
 
-class HostOp(NamedTuple):
+class HostOpRecord(NamedTuple):
     """An op that NumPy runs: its node in the traced graph, or else in the legalized one, and its slots."""
 
     traced: int
@@ -49,7 +49,7 @@ class Segment(NamedTuple):
 
     name: str
     slots: list[int]
-    host_op: HostOp | None
+    host_op: HostOpRecord | None
 
 
 class HeldArray(NamedTuple):
@@ -67,7 +67,7 @@ class Manifest:
     code: str = ""  # the key under which that is kept
     imports: tuple[str, ...] = ()  # names of the library functions that it calls
     segments: tuple[Segment, ...] = ()  # in the order in which they are run
-    slots: tuple[Slot, ...] = ()
+    slots: tuple[ArraySlot, ...] = ()
     inputs: tuple[int, ...] = ()  # slots
     outputs: tuple[int, ...] = ()  # slots
     constants: tuple[HeldArray, ...] = ()
@@ -146,9 +146,11 @@ def _unpack_manifest(data: bytes) -> Manifest:
         if found.keys() != {f.name for f in fields(Manifest)}:
             raise ValueError("no manifest: there is something else in it")
         found["slots"] = tuple(
-            Slot(KINDS[kind], tuple(shape), np.dtype(dtype)) for kind, shape, dtype in found["slots"]
+            ArraySlot(KINDS[kind], tuple(shape), np.dtype(dtype)) for kind, shape, dtype in found["slots"]
         )
-        found["segments"] = tuple(Segment(a, b, HostOp(*c) if c is not None else None) for a, b, c in found["segments"])
+        found["segments"] = tuple(
+            Segment(a, b, HostOpRecord(*c) if c is not None else None) for a, b, c in found["segments"]
+        )
         found["constants"] = tuple(HeldArray(*c) for c in found["constants"])
         made = Manifest(**found)
         named = [

@@ -31,7 +31,7 @@ class Allocation(NamedTuple):
     last: int
 
 
-class Place(NamedTuple):
+class MemoryPlace(NamedTuple):
     """An offset in the arena or in the array of a slot; if ``lined``, counted from its first whole cache line."""
 
     slot: int
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 class Layout(NamedTuple):
     """The places of all values, and the size of the arena."""
 
-    places: dict[Hashable, Place]
+    places: dict[Hashable, MemoryPlace]
     arena: int
     blocks: list[tuple[int, int]]  # offset and size of each value, if they are between guard pages
 
@@ -134,7 +134,7 @@ def place_values(
     largest = sorted(hosts.items(), key=lambda host: -host[1].size)[:MAX_TRIED_RESULTS]
     regions = [*sorted(largest, key=lambda host: host[1].size), (ARENA, arena)]
     free = sorted((g for g in groups if g.key not in homes), key=lambda g: (-g.size, g.first))
-    found = {root: Place(slot, 0, False) for root, (slot, _) in homes.items()}
+    found = {root: MemoryPlace(slot, 0, False) for root, (slot, _) in homes.items()}
     for g in free[:PLACED_BY_SIZE]:
         region, found[g.key] = _find_place(g, regions)
         region.reserve(g, found[g.key].offset)
@@ -147,13 +147,13 @@ def place_values(
     return Layout({k: found[root] for k, root in whose.items()}, length, [])
 
 
-def _find_place(g: Allocation, regions: list[tuple[int, Region]]) -> tuple[Region, Place]:
+def _find_place(g: Allocation, regions: list[tuple[int, Region]]) -> tuple[Region, MemoryPlace]:
     """Return the first region that a value fits into, and its place there; the arena, the last one, fits all."""
     for slot, region in regions:
         if g.last < region.until:
             offset = region.offset(g)
             if offset is not None:
-                return region, Place(slot, offset)
+                return region, MemoryPlace(slot, offset)
     raise AssertionError("the arena has no end")
 
 
@@ -166,10 +166,10 @@ def place_apart(
     found, blocks, at = {}, [], 0
     for g in groups:
         if g.key in homes:
-            found[g.key] = Place(homes[g.key], 0, False)
+            found[g.key] = MemoryPlace(homes[g.key], 0, False)
             continue
         end = at + -(-round_up(g.size) // mmap.PAGESIZE) * mmap.PAGESIZE
-        found[g.key] = Place(ARENA, end - round_up(g.size))
+        found[g.key] = MemoryPlace(ARENA, end - round_up(g.size))
         blocks.append((end - round_up(g.size), g.size))
         at = end + mmap.PAGESIZE
     return Layout({k: found[root] for k, root in whose.items()}, at, blocks)
@@ -177,7 +177,7 @@ def place_apart(
 
 def verify(layout: Layout, values: Iterable[Allocation], over: dict[Hashable, Hashable]) -> None:
     """Raise CompileError if two values share memory and their lifetimes overlap."""
-    open_: list[tuple[Place, Allocation]] = []
+    open_: list[tuple[MemoryPlace, Allocation]] = []
     for place, v in sorted(((layout.places[v.key], v) for v in values if v.size), key=lambda pair: pair[0]):
         open_ = [(r, o) for r, o in open_ if r.slot == place.slot and (r.offset + o.size > place.offset or not r.lined)]
         for r, o in open_:

@@ -421,7 +421,7 @@ class Fusion:
 def fuse(graph: Graph) -> Fused:
     """Return the kernels and calls of a legalized graph."""
     first = Fusion(graph).run()
-    again = Rematerialize(graph, first).run()
+    again = RematerializedValues(graph, first).run()
     later = find_later_pieces(graph, first)
     return Fusion(graph, frozenset(again), frozenset(later)).run() if again or later else first
 
@@ -438,7 +438,7 @@ def find_later_pieces(graph: Graph, made: Fused) -> set[int]:
     return found
 
 
-class Rematerialize:
+class RematerializedValues:
     """Finds stored values that are better computed again, from other stored values, where they are used."""
 
     def __init__(self, graph: Graph, made: Fused) -> None:

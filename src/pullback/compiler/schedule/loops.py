@@ -106,7 +106,7 @@ class RowBlock(NamedTuple):
     is_adjacent: bool = False  # whether the elements of such a vector are neighbours in memory already
 
 
-class Scratch(NamedTuple):
+class ScratchArrays(NamedTuple):
     """The offsets of values in scratch memory, in bytes."""
 
     tiles: dict[Any, int]  # of tiles: by use for what is loaded, by number of a node for what is stored
@@ -784,7 +784,7 @@ class LoopPlan:
     # ---- memory, and parts
 
     @cached_property
-    def scratch(self) -> Scratch:
+    def scratch(self) -> ScratchArrays:
         """The layout of scratch memory: transposed tiles of what is loaded and stored, and values for later passes."""
         tiles: dict[Any, Node] = {}
         if self.is_transposed and not self.has_adjacent_elements:
@@ -795,7 +795,7 @@ class LoopPlan:
         sizes = {key: self.block * self.count_row_bytes(n) for key, n in (tiles | kept).items()}
         sizes |= {u: self._count_tile_bytes(u) for u in self.tiles}
         offsets = dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
-        return Scratch(
+        return ScratchArrays(
             {k: offsets[k] for k in (*tiles, *self.tiles)}, {k: offsets[k] for k in kept}, sum(sizes.values())
         )
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pullback.compiler.ir.graph import Graph, Node, is_number
 from pullback.compiler.ir.kinds import CONSTANT
 from pullback.compiler.schedule.arena import Allocation, Layout, place_apart, place_values, verify
-from pullback.compiler.schedule.order import Step
+from pullback.compiler.schedule.order import ScheduledStep
 
 
 class Memory(NamedTuple):
@@ -43,7 +43,7 @@ def _describe_key(key: Hashable) -> str:
     return " of step ".join(map(str, key)) if isinstance(key, tuple) else f"%{key}"
 
 
-def plan_memory(graph: Graph, steps: Sequence[Step], guarded: bool = False) -> Memory:
+def plan_memory(graph: Graph, steps: Sequence[ScheduledStep], guarded: bool = False) -> Memory:
     """Return the memory of a program with these steps, in order.
 
     With ``guarded``, for tests, every value has pages of its own.
@@ -66,16 +66,18 @@ def plan_memory(graph: Graph, steps: Sequence[Step], guarded: bool = False) -> M
     return Memory(slots, slot, values, results, over, layout)
 
 
-def _list_made(step: Step) -> list[Node]:
+def _list_made(step: ScheduledStep) -> list[Node]:
     return [n for n in step.stored if not n.kind.runs_on_host]
 
 
-def _find_last_steps(steps: Sequence[Step]) -> dict[int, int]:
+def _find_last_steps(steps: Sequence[ScheduledStep]) -> dict[int, int]:
     """Return the last step that reads or stores each value."""
     return {n.number: at for at, step in enumerate(steps) for n in (*step.stored, *step.read)}
 
 
-def _plan_overwrites(steps: Sequence[Step], slot: dict[int, int], wanted: set[int]) -> dict[Hashable, Hashable]:
+def _plan_overwrites(
+    steps: Sequence[ScheduledStep], slot: dict[int, int], wanted: set[int]
+) -> dict[Hashable, Hashable]:
     """Return which outputs and values of the arena are written over which values of the arena."""
     over: dict[Hashable, Hashable] = {}
     last = _find_last_steps(steps)
@@ -111,7 +113,7 @@ def _give_slots(graph: Graph) -> list[Node]:
     return list(found.values())
 
 
-def _find_overwrites(step: Step, made: list[Node], spent: list[Node]) -> Iterator[tuple[Node, Node]]:
+def _find_overwrites(step: ScheduledStep, made: list[Node], spent: list[Node]) -> Iterator[tuple[Node, Node]]:
     """Yield pairs: a value that a step stores, and one that it reads for the last time and may overwrite."""
     for z in made if spent else ():
         x = max((x for x in spent if step.may_overwrite(z, x)), key=lambda x: x.number, default=None)

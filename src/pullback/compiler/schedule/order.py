@@ -14,7 +14,7 @@ def never(z: Node, x: Node) -> bool:
     return False
 
 
-class Step(NamedTuple):
+class ScheduledStep(NamedTuple):
     """A kernel or a call, with the values that it stores and reads, and the scratch memory that it needs."""
 
     what: Any  # a Kernel, or a Node of another kind
@@ -35,7 +35,7 @@ class Step(NamedTuple):
         return f"{stored} = {self.what.name}({read})"
 
 
-def order_steps(steps: Sequence[Step], outputs: Sequence[Node]) -> tuple[Step, ...]:
+def order_steps(steps: Sequence[ScheduledStep], outputs: Sequence[Node]) -> tuple[ScheduledStep, ...]:
     """Return the steps in the order in which they run: outputs that nothing reads are written early, to free memory."""
     wanted = {o.number for o in outputs}
     maker = {n.number: at for at, s in enumerate(steps) for n in s.stored}
@@ -45,7 +45,9 @@ def order_steps(steps: Sequence[Step], outputs: Sequence[Node]) -> tuple[Step, .
     return tuple(steps[at] for at in sorted(range(len(steps)), key=times.__getitem__))
 
 
-def _find_time(s: Step, at: int, maker: dict[int, int], wanted: set[int], last: set[int]) -> tuple[int, int, int]:
+def _find_time(
+    s: ScheduledStep, at: int, maker: dict[int, int], wanted: set[int], last: set[int]
+) -> tuple[int, int, int]:
     """Return when a step runs: right after what it needs if it stores only ``last`` outputs and frees memory."""
     needed = [n for n in s.read if n.number in maker]
     freed = sum(n.nbytes for n in needed if n.number not in wanted) - sum(n.nbytes for n in s.stored)

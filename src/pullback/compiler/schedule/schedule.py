@@ -17,7 +17,7 @@ from pullback.compiler.schedule.in_place import InPlace
 from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.schedule.matrices import MatricesPlan, may_overwrite_right_sides, plan_matrices
 from pullback.compiler.schedule.memory import Memory, plan_memory
-from pullback.compiler.schedule.order import Step, never, order_steps
+from pullback.compiler.schedule.order import ScheduledStep, never, order_steps
 from pullback.compiler.schedule.products import ProductSchedule, schedule_product
 from pullback.compiler.schedule.rows import RowsPlan, plan_rows
 from pullback.compiler.schedule.scans import ScanPlan, SearchPlan, plan_scan
@@ -46,7 +46,7 @@ class ScatterPlan(NamedTuple):
     time: int
 
 
-def schedule(fused: Fused, outputs: Sequence[Node], target: Target, options: Options) -> tuple[Step, ...]:
+def schedule(fused: Fused, outputs: Sequence[Node], target: Target, options: Options) -> tuple[ScheduledStep, ...]:
     """Return the steps of a program in the order in which they run, each with its plan and the memory it needs."""
     planner = StepPlanner(fused, target, options)
     # loops and branches write results
@@ -58,7 +58,7 @@ class BodyPlan(NamedTuple):
     """The plan of the body of a loop or a branch: its steps in order, and the memory of one run."""
 
     graph: Graph
-    steps: tuple[Step, ...]
+    steps: tuple[ScheduledStep, ...]
     memory: Memory
 
 
@@ -70,7 +70,7 @@ class StepPlanner:
         self.loops = LoopPlanner(fused, target)
         self.overwrites = Overwrites()
 
-    def plan(self, step: Kernel | Node) -> Step:
+    def plan(self, step: Kernel | Node) -> ScheduledStep:
         """Return a kernel or a node as a step."""
         if isinstance(step, Kernel):
             return self._plan_kernel(step)
@@ -82,7 +82,7 @@ class StepPlanner:
         may_overwrite = partial(OVERWRITES[step.kind], read) if step.kind in OVERWRITES else never
         return _make_step(step, plan, (step,), read, scratch, may_overwrite)
 
-    def _plan_bodies(self, n: Node) -> Step:
+    def _plan_bodies(self, n: Node) -> ScheduledStep:
         """Return a loop or branches as a step; its scratch memory also holds the carry twice, and unused results."""
         plans = tuple(self._plan_body(body) for body in n.data.bodies)
         results = tuple(s for s in self.fused.steps if isinstance(s, Node) and s.kind is RESULT and s.args[0] is n)
@@ -95,7 +95,7 @@ class StepPlanner:
         steps = schedule(fuse(graph), graph.outputs, self.target, options)
         return BodyPlan(graph, steps, plan_memory(graph, steps))
 
-    def _plan_kernel(self, k: Kernel) -> Step:
+    def _plan_kernel(self, k: Kernel) -> ScheduledStep:
         loops, time, options = self.loops.plan(k), estimate_time(k), self.options
         work = loops.plan.work
         workers = count_workers(work, time, options.threads)
@@ -116,10 +116,10 @@ def _make_step(
     read: tuple[Node, ...],
     scratch: dict[str, int],
     may_overwrite: Callable[[Node, Node], bool],
-) -> Step:
+) -> ScheduledStep:
     fixed = isinstance(what, Node) and what.kind.runs_on_host
     needed = tuple((name, size) for name, size in scratch.items() if size)
-    return Step(what, plan, stored, read, fixed, needed, may_overwrite)
+    return ScheduledStep(what, plan, stored, read, fixed, needed, may_overwrite)
 
 
 def count_body_bytes(plans: Sequence[BodyPlan]) -> int:

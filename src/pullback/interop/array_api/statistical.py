@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from pullback.typing import Axis, DType, Value
 
 
-class Reduction(Protocol):
+class ReductionFunction(Protocol):
     """A function over axes."""
 
     def __call__(self, x: Value, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
 
 
-def _reduce_axes(name: str, summary: str, of: str = "") -> Reduction:
+def _reduce_axes(name: str, summary: str, of: str = "") -> ReductionFunction:
     """Return NumPy's reduction of this name; ``of`` ends the line about its argument, as ", of floats" does."""
     f = getattr(np, name)
 

@@ -17,7 +17,7 @@ from pullback.names.answers import install_answers as _install_answers
 from pullback.numerics import stable_formulas
 from pullback.numerics.adjoints import select
 from pullback.ops.special import family as family  # registers its ops
-from pullback.ops.special.lazy_scipy import OfOrder, Polygamma, Real, Through
+from pullback.ops.special.lazy_scipy import OfOrder, Polygamma, RealFunction, Through
 from pullback.ops.special.lazy_scipy import find_name as find_name
 from pullback.ops.special.lazy_scipy import find_scipy_op as find_scipy_op
 
@@ -34,7 +34,7 @@ ROOT_PI = math.sqrt(math.pi)
 ROOT_TWO_PI = math.sqrt(2 * math.pi)
 POSITIVE = (0.5, 3.0)
 DIGAMMA, ERFC, NDTR, LOG_NDTR = map(Through, ("digamma", "erfc", "ndtr", "log_ndtr"))
-GAMMALN, EXPIT, LOG_EXPIT, LOGIT = map(Real, ("gammaln", "expit", "log_expit", "logit"))
+GAMMALN, EXPIT, LOG_EXPIT, LOGIT = map(RealFunction, ("gammaln", "expit", "log_expit", "logit"))
 SHARE = (0.1, 0.9)
 
 
@@ -131,7 +131,7 @@ def gamma(x: TensorLike, /) -> Any:
 
 
 @op(
-    Real("betaln"),
+    RealFunction("betaln"),
     acts=elementwise2,
     d=partials(lambda x, y: digamma(x) - digamma(x + y), lambda x, y: digamma(y) - digamma(x + y)),
     domain=POSITIVE,
@@ -149,7 +149,7 @@ def betaln(x: TensorLike, y: TensorLike, /) -> Any:
 
 
 @op(
-    Real("beta"),
+    RealFunction("beta"),
     acts=elementwise2,
     d=partials(lambda z, x, y: z * (digamma(x) - digamma(x + y)), lambda z, x, y: z * (digamma(y) - digamma(x + y))),
     domain=POSITIVE,
@@ -170,7 +170,7 @@ def _zeta_dq(x: Value, q: Value) -> Any:
 
 
 @op(
-    Real("zeta"),
+    RealFunction("zeta"),
     acts=_act_with_orders(2, 3, 4),
     d=partials(_refuse_order("zeta", "x"), _zeta_dq),
     domain=POSITIVE,
@@ -218,7 +218,7 @@ def erfcx(x: TensorLike, /) -> Any:
 
 
 @op(
-    Real("erfinv"),
+    RealFunction("erfinv"),
     acts=elementwise1,
     d=partials(lambda g, z: g * np.exp(z * z) * (ROOT_PI / 2)),
     domain=SHARE,
@@ -234,7 +234,12 @@ def erfinv(x: TensorLike, /) -> Any:
     """
 
 
-@op(Real("erfcinv"), acts=elementwise1, d=partials(lambda g, z: g * np.exp(z * z) * (-ROOT_PI / 2)), domain=SHARE)
+@op(
+    RealFunction("erfcinv"),
+    acts=elementwise1,
+    d=partials(lambda g, z: g * np.exp(z * z) * (-ROOT_PI / 2)),
+    domain=SHARE,
+)
 def erfcinv(x: TensorLike, /) -> Any:
     """Return the inverse of ``erfc``.
 
@@ -280,7 +285,7 @@ def log_ndtr(x: TensorLike, /) -> Any:
 
 
 @op(
-    Real("ndtri"),
+    RealFunction("ndtri"),
     acts=elementwise1,
     d=partials(lambda g, z: g * np.exp(z * z * 0.5) * ROOT_TWO_PI),
     domain=SHARE,
@@ -388,7 +393,7 @@ def xlog1py(x: TensorLike, y: TensorLike, /) -> Any:
 
 
 @op(
-    Real("entr"),
+    RealFunction("entr"),
     acts=elementwise1,
     d=partials(lambda g, x: -(g * np.log(x)) - g),
     domain=POSITIVE,
@@ -405,7 +410,7 @@ def entr(x: TensorLike, /) -> Any:
 
 
 @op(
-    Real("rel_entr"),
+    RealFunction("rel_entr"),
     acts=elementwise2,
     d=partials(lambda g, x, y: g * np.log(x / y) + g, lambda g, x, y: -(g * x / y)),
     domain=POSITIVE,
@@ -423,7 +428,7 @@ def rel_entr(x: TensorLike, y: TensorLike, /) -> Any:
 
 
 @op(
-    Real("kl_div"),
+    RealFunction("kl_div"),
     acts=elementwise2,
     d=partials(lambda g, x, y: g * np.log(x / y), lambda g, x, y: g - g * x / y),
     domain=POSITIVE,
@@ -485,7 +490,7 @@ def _ive_dx(v: Value, x: Value) -> Any:
 
 
 @op(
-    Real("ive"),
+    RealFunction("ive"),
     acts=_act_with_orders(0, 1, 3),
     d=partials(_refuse_order("ive", "v"), _ive_dx),
     domain=POSITIVE,
@@ -505,7 +510,7 @@ def _i0_dx(x: Value) -> Any:
     return i1(x)
 
 
-@op(Real("i0"), acts=elementwise1, d=partials(_i0_dx), lower=scalar(lambda s, x: s.i0(x)))
+@op(RealFunction("i0"), acts=elementwise1, d=partials(_i0_dx), lower=scalar(lambda s, x: s.i0(x)))
 def i0(x: TensorLike, /) -> Any:
     """Return the modified Bessel function of order 0.
 
@@ -517,7 +522,7 @@ def i0(x: TensorLike, /) -> Any:
 
 
 @op(
-    Real("i1"),
+    RealFunction("i1"),
     acts=elementwise1,
     d=partials(lambda x: (i0(x) + iv(2, x)) * 0.5),
     lower=scalar(lambda s, x: s.i1(x)),
@@ -537,7 +542,7 @@ def _i0e_dx(z: Value, x: Value) -> Any:
 
 
 @op(
-    Real("i0e"),
+    RealFunction("i0e"),
     acts=elementwise1,
     d=partials(_i0e_dx),
     domain=POSITIVE,
@@ -554,7 +559,7 @@ def i0e(x: TensorLike, /) -> Any:
 
 
 @op(
-    Real("i1e"),
+    RealFunction("i1e"),
     acts=elementwise1,
     d=partials(lambda z, x: (i0e(x) + ive(2, x)) * 0.5 - np.sign(x) * z),
     domain=POSITIVE,
@@ -590,7 +595,7 @@ def jv(v: TensorLike, x: TensorLike, /) -> Any:
     """
 
 
-@op(Real("j0"), acts=elementwise1, d=partials(lambda g, x: -(g * jv(1, x))))
+@op(RealFunction("j0"), acts=elementwise1, d=partials(lambda g, x: -(g * jv(1, x))))
 def j0(x: TensorLike, /) -> Any:
     """Return the Bessel function of order 0.
 
@@ -601,7 +606,7 @@ def j0(x: TensorLike, /) -> Any:
     """
 
 
-@op(Real("j1"), acts=elementwise1, d=partials(lambda x: (j0(x) - jv(2, x)) * 0.5))
+@op(RealFunction("j1"), acts=elementwise1, d=partials(lambda x: (j0(x) - jv(2, x)) * 0.5))
 def j1(x: TensorLike, /) -> Any:
     """Return the Bessel function of order 1.
 

@@ -84,7 +84,7 @@ class Through:
         return z if z.dtype == kind else z.astype(kind)
 
 
-class Real(Through):
+class RealFunction(Through):
     """A SciPy function that refuses complex numbers: SciPy does, or there is no rule for its derivative."""
 
     def __call__(self, *args: Value) -> Any:
@@ -93,7 +93,7 @@ class Real(Through):
         return super().__call__(*args)
 
 
-class Polygamma(Real):
+class Polygamma(RealFunction):
     """SciPy's polygamma; the series of ``numerics.gammas`` take a tenth of the time for many positive numbers."""
 
     def __call__(self, *args: Value) -> Any:

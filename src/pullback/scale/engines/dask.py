@@ -57,8 +57,8 @@ def forget_tasks(keys: Sequence[str]) -> None:
         WORKER.forget(key)
 
 
-class Call(NamedTuple):
-    """What was submitted."""
+class DaskCall(NamedTuple):
+    """A call of a method that was submitted to Dask."""
 
     method: str
     given: tuple[Any, ...]
@@ -80,9 +80,9 @@ class DaskEngine:
         self.client: Any = None
         self.folder: Folder | None = None  # of a cluster of its own
         self.tasks: dict[str, Shared] = {}
-        self.calls: dict[int, Call] = {}
+        self.calls: dict[int, DaskCall] = {}
         self.futures: dict[int, Any] = {}
-        self.asked = 0
+        self.call_count = 0
         self.timeout = 60.0
 
     def start(self, workers: int, timeout: float) -> None:
@@ -118,10 +118,12 @@ class DaskEngine:
         self.tasks[task.key] = Shared(task)
 
     def call(self, worker: int, method: str, *given: Any) -> int:
-        self.asked += 1
-        self.calls[self.asked] = Call(method, given)  # Dask finds a worker: one that it is told might never come back
-        self._submit(self.asked)
-        return self.asked
+        self.call_count += 1
+        self.calls[self.call_count] = DaskCall(
+            method, given
+        )  # Dask finds a worker: one that it is told might never come back
+        self._submit(self.call_count)
+        return self.call_count
 
     def _submit(self, number: int) -> None:
         method, given = self.calls[number]

@@ -30,8 +30,8 @@ MAX_PACKED_BYTES = 2**16  # of an array that is copied into a message
 PLAIN_TYPES = frozenset("?bBhHiIlLqQefdFD")
 
 
-class Call(NamedTuple):
-    """What a worker is asked: its own bytes, and what it shares with other calls."""
+class ProcessCall(NamedTuple):
+    """A call of a method of a worker: its own bytes, and those that it shares with other calls."""
 
     number: int
     text: bytes
@@ -102,7 +102,7 @@ class Process:
 
     def __init__(self, number: int, folder: Folder) -> None:
         self.number, self.folder = number, folder
-        self.calls: deque[Call] = deque()  # the first one was sent, the others are sent after its answer
+        self.calls: deque[ProcessCall] = deque()  # the first one was sent, the others are sent after its answer
         self.deaths = 0  # since its last answer
         self.spawn()
 
@@ -128,7 +128,7 @@ class Process:
             return False
         return True
 
-    def add(self, call: Call) -> None:
+    def add(self, call: ProcessCall) -> None:
         """Ask the process, now or after the calls that it has."""
         self.calls.append(call)
         if len(self.calls) == 1:
@@ -160,7 +160,7 @@ class Process:
             self.process.join()
 
 
-def _make_call(number: int, method: str, given: tuple[Any, ...], shared: Shared) -> Call:
+def _make_call(number: int, method: str, given: tuple[Any, ...], shared: Shared) -> ProcessCall:
     """Return a call with plain arguments, and one that other calls share.
 
     That is in its own bytes if it is a list of small arrays, and follows them otherwise.
@@ -169,8 +169,8 @@ def _make_call(number: int, method: str, given: tuple[Any, ...], shared: Shared)
         shared.places["packed"] = pack(shared.value)
     last = shared.places["packed"]
     if last[0]:
-        return Call(number, pickle.dumps((method, given, last), protocol=5), None)
-    return Call(number, pickle.dumps((method, given, (False, None)), protocol=5), shared)
+        return ProcessCall(number, pickle.dumps((method, given, last), protocol=5), None)
+    return ProcessCall(number, pickle.dumps((method, given, (False, None)), protocol=5), shared)
 
 
 def _dump_shared(shared: Shared) -> list[Any]:
@@ -187,9 +187,9 @@ class ProcessEngine:
 
     def __init__(self) -> None:
         self.workers: list[Process] = []
-        self.tasks: list[Call] = []
+        self.tasks: list[ProcessCall] = []
         self.answers: dict[int, Any] = {}
-        self.asked = 0
+        self.call_count = 0
         self.timeout = 60.0
         self.folder = Folder("processes")
 
@@ -218,19 +218,19 @@ class ProcessEngine:
         return dump(parts)
 
     def learn(self, task: Any) -> None:
-        call = Call(-1, dump(("add", (task,), None)), None)
+        call = ProcessCall(-1, dump(("add", (task,), None)), None)
         self.tasks.append(call)
         for worker in self.workers:
             worker.add(call)
 
     def call(self, worker: int, method: str, *given: object) -> int:
-        self.asked += 1
+        self.call_count += 1
         if given and isinstance(given[-1], Shared):
-            call = _make_call(self.asked, method, given[:-1], given[-1])
+            call = _make_call(self.call_count, method, given[:-1], given[-1])
         else:
-            call = Call(self.asked, dump((method, given, None)), None)
+            call = ProcessCall(self.call_count, dump((method, given, None)), None)
         self.workers[worker].add(call)
-        return self.asked
+        return self.call_count
 
     def wait(self, calls: Sequence[int]) -> list[Any]:
         while not self.answers.keys() >= {*calls}:
@@ -279,9 +279,9 @@ class ProcessEngine:
             end = time.monotonic() + self.timeout
             started = [w for w in started if not self._await(w, end)]
         for w in dead:
-            asked = [call for call in w.calls if call.number >= 0]
+            pending = [call for call in w.calls if call.number >= 0]
             w.calls.clear()
-            for call in (*self.tasks, *asked):
+            for call in (*self.tasks, *pending):
                 w.add(call)
 
     def _count_death(self, worker: Process) -> None:

@@ -52,8 +52,8 @@ def _is_same_address(a: str, b: str) -> bool:
         return False
 
 
-class Call(NamedTuple):
-    """What an actor is asked."""
+class RayCall(NamedTuple):
+    """A call of a method of an actor."""
 
     worker: int
     method: str
@@ -72,10 +72,10 @@ class RayEngine:
         self.folder: Folder | None = None  # of a cluster of its own
         self.actors: list[Any] = []
         self.tasks: list[Any] = []
-        self.calls: dict[int, Call] = {}  # those whose answers were not taken
+        self.calls: dict[int, RayCall] = {}  # those whose answers were not taken
         self.references: dict[int, Any] = {}  # where the answers will be
         self.deaths: list[int] = []
-        self.asked = 0
+        self.call_count = 0
         self.timeout = 60.0
         errors = self.ray.exceptions
         self.losses = (errors.RayActorError, errors.ObjectLostError, errors.NodeDiedError, errors.WorkerCrashedError)
@@ -171,10 +171,10 @@ class RayEngine:
             actor.add.remote(kept)
 
     def call(self, worker: int, method: str, *given: object) -> int:
-        self.asked += 1
-        self.calls[self.asked] = Call(worker, method, given)
-        self._send(self.asked)
-        return self.asked
+        self.call_count += 1
+        self.calls[self.call_count] = RayCall(worker, method, given)
+        self._send(self.call_count)
+        return self.call_count
 
     def _send(self, number: int) -> None:
         worker, method, given = self.calls[number]

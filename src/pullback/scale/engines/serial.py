@@ -19,7 +19,7 @@ class SerialEngine:
     def __init__(self) -> None:
         self.worker = Worker()
         self.answers: dict[int, Any] = {}
-        self.asked = 0
+        self.call_count = 0
 
     def start(self, workers: int, timeout: float) -> None:
         """Do nothing: there is nothing to start."""
@@ -33,10 +33,10 @@ class SerialEngine:
 
     def call(self, worker: int, method: str, *given: object) -> int:
         # in a context of its own, as in a process: no transform that is under way follows what it computes
-        self.asked += 1
+        self.call_count += 1
         plain = [x.value if isinstance(x, Shared) else x for x in given]
-        self.answers[self.asked] = Context().run(getattr(self.worker, method), *plain)
-        return self.asked
+        self.answers[self.call_count] = Context().run(getattr(self.worker, method), *plain)
+        return self.call_count
 
     def wait(self, calls: Sequence[int]) -> list[Any]:
         return [self.answers.pop(i) for i in calls]

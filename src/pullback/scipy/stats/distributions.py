@@ -56,8 +56,8 @@ class Continuous:
     logsf_of: Formula | None = None
     support: Formula = lambda *shapes: (-np.inf, np.inf)
 
-    def __call__(self, *args: TensorLike, **kwargs: TensorLike) -> Frozen:
-        return Frozen(self, args, kwargs)
+    def __call__(self, *args: TensorLike, **kwargs: TensorLike) -> FrozenDistribution:
+        return FrozenDistribution(self, args, kwargs)
 
     freeze = __call__
 
@@ -216,7 +216,7 @@ def refuse_method(distribution: str, method: str) -> Any:
     return call
 
 
-class Frozen:
+class FrozenDistribution:
     """A distribution with given parameters."""
 
     def __init__(self, distribution: Any, args: tuple[TensorLike, ...], kwargs: dict[str, Any]) -> None:
@@ -245,8 +245,8 @@ class Discrete:
     entropy_of: Formula | None = None
     support: Formula = lambda *shapes: (0, np.inf)
 
-    def __call__(self, *args: TensorLike, **kwargs: TensorLike) -> Frozen:
-        return Frozen(self, args, kwargs)
+    def __call__(self, *args: TensorLike, **kwargs: TensorLike) -> FrozenDistribution:
+        return FrozenDistribution(self, args, kwargs)
 
     freeze = __call__
 

@@ -13,7 +13,7 @@ from pullback.interop.numpy_linalg import mirror_triangle
 from pullback.ops import linalg
 from pullback.scipy.arguments import as_float, as_operand, is_traced
 from pullback.scipy.special import call, logsumexp, multigammaln
-from pullback.scipy.stats.distributions import Frozen, refuse_method
+from pullback.scipy.stats.distributions import FrozenDistribution, refuse_method
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Function, TensorLike, Value
@@ -26,8 +26,8 @@ class Vectors:
 
     name = ""
 
-    def __call__(self, *args: TensorLike, **kwargs: TensorLike) -> Frozen:
-        return Frozen(self, args, kwargs)
+    def __call__(self, *args: TensorLike, **kwargs: TensorLike) -> FrozenDistribution:
+        return FrozenDistribution(self, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -49,7 +49,7 @@ class Filter(DerivedStage):
 
 
 @dataclass(frozen=True)
-class Concatenate(DerivedStage):
+class ConcatenateStage(DerivedStage):
     """The elements of one stage, then those of another."""
 
     second: Stage
@@ -190,7 +190,7 @@ def _is_shape(given: object) -> bool:
 
 
 @dataclass(frozen=True)
-class Cache(DerivedStage):
+class CacheStage(DerivedStage):
     """The elements of the first epoch, kept in memory."""
 
     kept: dict[int, Any] = field(default_factory=dict)

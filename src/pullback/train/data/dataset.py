@@ -13,8 +13,8 @@ from pullback.errors import ArgumentError, DataError
 from pullback.ops.random import uniform_int
 from pullback.train.arguments import as_whole_number
 from pullback.train.data.combined import (
-    Cache,
-    Concatenate,
+    CacheStage,
+    ConcatenateStage,
     Filter,
     PaddedBatch,
     ParallelMap,
@@ -24,7 +24,7 @@ from pullback.train.data.combined import (
 from pullback.train.data.files import open_csv, open_parquet
 from pullback.train.data.stages import (
     ArraySource,
-    Batch,
+    BatchStage,
     GeneratorSource,
     Map,
     Prefetch,
@@ -199,7 +199,9 @@ class Dataset:
         >>> list(pb.data.Dataset.from_arrays(np.arange(5)).batch(2))
         [array([0, 1]), array([2, 3]), array([4])]
         """
-        return Dataset(Batch(self._stage, as_whole_number("batch", "batch_size", batch_size, 1), bool(drop_remainder)))
+        return Dataset(
+            BatchStage(self._stage, as_whole_number("batch", "batch_size", batch_size, 1), bool(drop_remainder))
+        )
 
     def padded_batch(
         self,
@@ -242,7 +244,7 @@ class Dataset:
         """
         if not isinstance(other, Dataset):
             raise ArgumentError(f"concatenate: expected a dataset, got {type(other).__name__}.")
-        return Dataset(Concatenate(self._stage, other._stage))
+        return Dataset(ConcatenateStage(self._stage, other._stage))
 
     @classmethod
     def zip(cls, datasets: Tree) -> Dataset:
@@ -269,7 +271,7 @@ class Dataset:
         >>> len(calls)
         2
         """
-        return Dataset(Cache(self._stage))
+        return Dataset(CacheStage(self._stage))
 
     def to_array(self) -> list[Any]:
         """Return the elements of one epoch as a list.

@@ -219,7 +219,7 @@ def count_batches(elements: int, size: int, drops_remainder: bool) -> int:
 
 
 @dataclass(frozen=True)
-class Batch(DerivedStage):
+class BatchStage(DerivedStage):
     """Batches of elements, stacked along a new first axis."""
 
     size: int

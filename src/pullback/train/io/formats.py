@@ -29,7 +29,7 @@ from pullback.train.optim.step import Optimizer
 BY_SUFFIX = {".keras": "keras", ".h5": "h5", ".json": "json"}  # of a file whose first bytes tell nothing
 
 
-class Read(NamedTuple):
+class ReadModel(NamedTuple):
     """A model from a file, and what it was compiled with and the optimizer's state, if the file has them."""
 
     model: Any
@@ -55,12 +55,12 @@ def find_format(path: StrPath) -> str:
     return "safetensors" if first[8:9] == b"{" else BY_SUFFIX.get(given.suffix, "safetensors")
 
 
-def read_layers_model(path: StrPath, builder: Builder, compiles: bool) -> Read:
+def read_layers_model(path: StrPath, builder: Builder, compiles: bool) -> ReadModel:
     """Return the model of a file of Keras or TensorFlow.js, and what it was compiled with."""
     where = os.path.basename(os.fspath(path))
     readers = {"json": read_model_json, "keras": read_archive, "h5": read_h5}
     model, training, state = readers[find_format(path)](path, builder)
-    return Read(model, read_training(training, where) if compiles else None, state)
+    return ReadModel(model, read_training(training, where) if compiles else None, state)
 
 
 def write_layers_model(

@@ -28,7 +28,7 @@ from pullback.train.io.topology import Builder, TopologyReader, find_dialect
 from pullback.train.io.topology_writing import KERAS_VERSION, WRITES_KERAS, TopologyWriter
 from pullback.train.io.training_config import ListedState, OptimizerState
 from pullback.train.io.weight_places import (
-    Place,
+    WeightPlace,
     assign_matches,
     check_complete,
     find_places,
@@ -173,7 +173,7 @@ def _read_listed(content: Hdf5Content, group: str, listed: Sequence[str], where:
 
 
 def _match_layer(layer: Any, name: str, listed: list[str], where: str) -> dict[str, Variable]:
-    places = [Place(((name,), *place.layers), place.name, place.variable) for place in find_places(layer)]
+    places = [WeightPlace(((name,), *place.layers), place.name, place.variable) for place in find_places(layer)]
     try:
         return match_by_name(places, listed, where)
     except CheckpointError:

@@ -60,7 +60,7 @@ class Builder:
     make_sequential: Callable[..., Any]  # of layers and a name
 
 
-class Reference(NamedTuple):
+class LayerReference(NamedTuple):
     """An output of a layer in a functional graph: the layer's name, which of its applications, which of the outputs."""
 
     name: str
@@ -74,7 +74,7 @@ class Application(NamedTuple):
     inputs: list[Any]
     keywords: Config
 
-    def references(self) -> Iterator[Reference]:
+    def references(self) -> Iterator[LayerReference]:
         """Iterate over the references among the arguments."""
         yield from _iterate_references([*self.inputs, *self.keywords.values()])
 
@@ -378,13 +378,13 @@ class GraphReader:
 
     # ---- references
 
-    def _read_ends(self, which: str) -> list[Reference]:
+    def _read_ends(self, which: str) -> list[LayerReference]:
         """Return the inputs or outputs of the model."""
         data = self.config.get(which)
         listed = [data] if self._is_reference(data) else list(data.values()) if isinstance(data, dict) else data
         if not isinstance(listed, list) or not listed or not all(map(self._is_reference, listed)):
             raise self.reader.make_error(f"{which} is {data!r}, expected a list of [name, number, output].")
-        return [Reference(*one[:3]) for one in listed]
+        return [LayerReference(*one[:3]) for one in listed]
 
     def _is_reference(self, data: Json) -> bool:
         return (
@@ -414,7 +414,7 @@ class GraphReader:
                 if not isinstance(one[3], dict):
                     raise self.reader.make_error(f"layer {name!r} is called with {one[3]!r}, which is not known.")
                 keywords |= self._read_keywords(one[3], name)
-        inputs = [Reference(*one[:3]) for one in listed]
+        inputs = [LayerReference(*one[:3]) for one in listed]
         return Application([inputs] if len(inputs) > 1 else list(inputs), keywords)
 
     def _read_keywords(self, data: Config, name: str) -> Config:
@@ -425,7 +425,7 @@ class GraphReader:
         if isinstance(data, dict):
             return self._read_object(data, name)
         if self._is_reference(data) and data[0] in self.described:
-            return Reference(*data[:3])
+            return LayerReference(*data[:3])
         return [self._read_value(item, name) for item in data] if isinstance(data, list) else data
 
     def _read_object(self, data: Config, name: str) -> Any:
@@ -435,7 +435,7 @@ class GraphReader:
             history: Json = inside.get("keras_history") if isinstance(inside, dict) else None
             if not self._is_reference(history):
                 raise self.reader.make_error(f"layer {name!r} has an input {_shorten(data)}, which is not known.")
-            return Reference(*history[:3])
+            return LayerReference(*history[:3])
         if kind == "__slice__" and isinstance(inside, dict):
             return slice(*(inside.get(key) for key in ("start", "stop", "step")))
         if kind == "__ellipsis__":
@@ -455,7 +455,7 @@ class GraphReader:
 
     # ---- values
 
-    def _find_value(self, end: Reference) -> Any:
+    def _find_value(self, end: LayerReference) -> Any:
         """Return the symbolic tensor of a reference; layers are applied in the order in which they need each other."""
         todo, open_ = [self._resolve(end)], set()
         while todo:
@@ -473,7 +473,7 @@ class GraphReader:
                 todo.pop()
         return self._select(end)
 
-    def _resolve(self, x: Reference) -> tuple[str, int]:
+    def _resolve(self, x: LayerReference) -> tuple[str, int]:
         if x.name not in self.described:
             raise self.reader.make_error(f"there is no layer {x.name!r}, which another one needs.")
         return x.name, x.number - self.offsets.get(x.name, 0)
@@ -489,7 +489,7 @@ class GraphReader:
     def _is_input(self, name: str) -> bool:
         return normalize_name(str(self.described[name].get("class_name"))) == "inputlayer"
 
-    def _select(self, x: Reference) -> Any:
+    def _select(self, x: LayerReference) -> Any:
         value = self.values[self._resolve(x)]
         several = value if isinstance(value, tuple) else (value,)
         if x.output >= len(several):
@@ -540,12 +540,15 @@ class GraphReader:
 
     def _has_mask(self, x: Any, mask: Any) -> bool:
         """Return whether an input has this mask by itself, from a layer that makes it: Keras writes it down too."""
-        while isinstance(mask, Reference) and self.described[mask.name].get("class_name") in ("Any", "ConvertToTensor"):
+        while isinstance(mask, LayerReference) and self.described[mask.name].get("class_name") in (
+            "Any",
+            "ConvertToTensor",
+        ):
             mask = self._get_application(self._resolve(mask)).inputs[0]
-        if not isinstance(mask, Reference) or self.described[mask.name].get("class_name") != "NotEqual":
+        if not isinstance(mask, LayerReference) or self.described[mask.name].get("class_name") != "NotEqual":
             return False
         source = self._get_application(self._resolve(mask)).inputs[0]
-        while isinstance(x, Reference) and not self._is_input(x.name):
+        while isinstance(x, LayerReference) and not self._is_input(x.name):
             inputs = self._get_application(self._resolve(x)).inputs
             if self.described[x.name].get("class_name") in ("Masking", "Embedding"):
                 return bool(inputs[:1] == [source])
@@ -554,7 +557,7 @@ class GraphReader:
         return False
 
     def _fill(self, x: Any) -> Any:
-        if isinstance(x, Reference):
+        if isinstance(x, LayerReference):
             return self._select(x)
         return [self._fill(item) for item in x] if isinstance(x, list) else x
 
@@ -571,9 +574,9 @@ def check_depth(data: Json, where: str) -> None:
         ]
 
 
-def _iterate_references(values: Sequence[Any]) -> Iterator[Reference]:
+def _iterate_references(values: Sequence[Any]) -> Iterator[LayerReference]:
     for x in values:
-        if isinstance(x, Reference):
+        if isinstance(x, LayerReference):
             yield x
         elif isinstance(x, list):
             yield from _iterate_references(x)

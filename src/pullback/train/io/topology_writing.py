@@ -52,7 +52,7 @@ CALL_SETTINGS = {"causal": "use_causal_mask", "return_attention_scores": "return
 
 
 @dataclass(frozen=True)
-class Target:
+class WrittenLibrary:
     """The library that a file is written for: its layers, and what computes something else there."""
 
     library: str
@@ -61,7 +61,7 @@ class Target:
     is_keras: bool
 
 
-WRITES_TFJS = Target(
+WRITES_TFJS = WrittenLibrary(
     "TensorFlow.js",
     TFJS,
     (
@@ -71,7 +71,7 @@ WRITES_TFJS = Target(
     ),
     False,
 )
-WRITES_KERAS = Target(
+WRITES_KERAS = WrittenLibrary(
     "Keras 3", KERAS, (("", "activation", "hard_sigmoid"), ("", "recurrent_activation", "hard_sigmoid")), True
 )
 
@@ -79,7 +79,7 @@ WRITES_KERAS = Target(
 class TopologyWriter:
     """Describes one model for one library; gives every layer a name that no other has."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: WrittenLibrary) -> None:
         self.target = target
         self.names: dict[int, str] = {}  # of layers, by identity
         self._taken: set[str] = set()

@@ -20,7 +20,7 @@ CELL = "RNNCell_"  # before the number of a cell among several, in TensorFlow.js
 OTHER_NAMES = {"depthwise_kernel": "kernel"}  # of weights in Keras 3
 
 
-class Place(NamedTuple):
+class WeightPlace(NamedTuple):
     """A variable with the names of the layers that it is in, from the outermost, and its own name."""
 
     layers: tuple[tuple[str, ...], ...]  # for each level the names that it may have
@@ -33,17 +33,17 @@ class Place(NamedTuple):
         return "/".join([*(names[0] for names in self.layers), self.name])
 
 
-def find_places(layer: Any) -> list[Place]:
+def find_places(layer: Any) -> list[WeightPlace]:
     """Return the place of every variable of a layer or model; one that is shared is listed once."""
     return list(_iterate_places(layer, (), set()))
 
 
-def _iterate_places(layer: Any, above: tuple[tuple[str, ...], ...], seen: set[int]) -> Iterator[Place]:
+def _iterate_places(layer: Any, above: tuple[tuple[str, ...], ...], seen: set[int]) -> Iterator[WeightPlace]:
     for key, part in layer.parts():
         if isinstance(part, Variable):
             if id(part) not in seen:
                 seen.add(id(part))
-                yield Place(above, key.rpartition("/")[2], part)
+                yield WeightPlace(above, key.rpartition("/")[2], part)
         else:
             yield from _iterate_places(part, (*above, name_part(layer, key, part)), seen)
 
@@ -64,7 +64,7 @@ def name_part(layer: Any, key: str, part: Any) -> tuple[str, ...]:
 # ---- match
 
 
-def match_by_name(places: Sequence[Place], names: Sequence[str], where: str) -> dict[str, Variable]:
+def match_by_name(places: Sequence[WeightPlace], names: Sequence[str], where: str) -> dict[str, Variable]:
     """Return the variable of each weight, by the names of its layers; of equally good ones in the order of the file.
 
     >>> model = pb.sequential([pb.layers.dense(1, name="a"), pb.layers.dense(1, name="b")])
@@ -100,7 +100,7 @@ def match_by_name(places: Sequence[Place], names: Sequence[str], where: str) -> 
     return found
 
 
-def match_in_order(places: Sequence[Place], names: Sequence[str], where: str) -> dict[str, Variable]:
+def match_in_order(places: Sequence[WeightPlace], names: Sequence[str], where: str) -> dict[str, Variable]:
     """Return the variable of each weight of one layer, in Keras's order: trainable ones, then the others."""
     variables = [place.variable for place in places]
     ordered = [v for v in variables if v.trainable] + [v for v in variables if not v.trainable]
@@ -119,7 +119,7 @@ def _split_name(name: str) -> list[str]:
     return re.sub(r":\d+$", "", name).split("/")
 
 
-def _find_best(places: Sequence[Place], by_name: Mapping[str, list[int]], parts: list[str]) -> tuple[int, ...]:
+def _find_best(places: Sequence[WeightPlace], by_name: Mapping[str, list[int]], parts: list[str]) -> tuple[int, ...]:
     """Return the places whose layers are named best in a weight's name; none if no layer is."""
     plain = re.sub(r"_\d+$", "", parts[-1])
     listed = by_name.get(parts[-1]) or by_name.get(plain, [])
@@ -128,7 +128,7 @@ def _find_best(places: Sequence[Place], by_name: Mapping[str, list[int]], parts:
     return tuple(i for i in listed if scores[i] == best and best[1])
 
 
-def _score(place: Place, parts: list[str]) -> tuple[bool, int]:
+def _score(place: WeightPlace, parts: list[str]) -> tuple[bool, int]:
     """Return whether the innermost layer is named, and how many layers are, in their order."""
     at, count = 0, 0
     for names in place.layers:
@@ -138,7 +138,7 @@ def _score(place: Place, parts: list[str]) -> tuple[bool, int]:
     return any(name in parts for name in place.layers[-1]) if place.layers else False, count
 
 
-def check_complete(places: Sequence[Place], found: Mapping[str, Variable], where: str) -> None:
+def check_complete(places: Sequence[WeightPlace], found: Mapping[str, Variable], where: str) -> None:
     """Report variables that a file has no weights for."""
     taken = {id(v) for v in found.values()}
     if missing := [place.path for place in places if id(place.variable) not in taken]:

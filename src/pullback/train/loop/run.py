@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pullback.train.loop.trainer import Trainer
 
 
-class Schedule(NamedTuple):
+class FitSchedule(NamedTuple):
     """How long ``fit`` trains, and what is shown and called meanwhile."""
 
     epochs: int = 1
@@ -97,7 +97,7 @@ class TrainingRun:
         batches: Batches,
         convert: Callable[[Any], Examples],
         validate: Callable[[int], dict[str, Any] | None] | None,
-        schedule: Schedule,
+        schedule: FitSchedule,
     ) -> None:
         self.trainer, self.stepper, self.model = trainer, stepper, trainer.model
         self.batches, self.convert = batches, convert  # from an element of the dataset to inputs, targets and weights

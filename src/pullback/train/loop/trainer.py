@@ -58,7 +58,7 @@ from pullback.train.loop.objectives import Objectives, Settings, check_labels, d
 from pullback.train.loop.own_steps import OwnSteps, pack_data
 from pullback.train.loop.pools import TrainingPool
 from pullback.train.loop.results import RunningResults, StepResults
-from pullback.train.loop.run import EpochResults, Schedule, Stepper, TrainingRun
+from pullback.train.loop.run import EpochResults, FitSchedule, Stepper, TrainingRun
 from pullback.train.masks import get_mask
 from pullback.train.optim.named import as_optimizer
 from pullback.train.optim.step import Optimizer
@@ -196,7 +196,7 @@ class Trainer:
         self,
         data: TrainingData,
         validation: Validation,
-        schedule: Schedule,
+        schedule: FitSchedule,
         what: str = "fit",
         pool: TrainingPool | None = None,
     ) -> History:
@@ -227,7 +227,7 @@ class Trainer:
             return self._train(batches, convert, self._make_validation(validation, DEFAULT_BATCH), schedule, what)
         return self._fit_arrays(data, validation, schedule, what)
 
-    def _fit_arrays(self, data: TrainingData, validation: Validation, schedule: Schedule, what: str) -> History:
+    def _fit_arrays(self, data: TrainingData, validation: Validation, schedule: FitSchedule, what: str) -> History:
         """Train on arrays; ``validation_split`` holds the last of the examples out."""
         examples = self._as_examples(data.x, data.y, data.sample_weight, data.class_weight)
         if validation.data is None and validation.split:
@@ -241,7 +241,7 @@ class Trainer:
         return self._train(batches, convert, self._make_validation(validation, data.size), schedule, what)
 
     def _fit_own(
-        self, own: OwnSteps, data: TrainingData, validation: Validation, schedule: Schedule, what: str
+        self, own: OwnSteps, data: TrainingData, validation: Validation, schedule: FitSchedule, what: str
     ) -> History:
         """Train by the steps that the model computes itself, whose data have any structure."""
         if data.is_stream:
@@ -262,7 +262,7 @@ class Trainer:
         return self._own.setdefault(method, OwnSteps(self, method, self._eager))
 
     def _fit_shards(
-        self, pool: TrainingPool, data: TrainingData, validation: Validation, schedule: Schedule, what: str
+        self, pool: TrainingPool, data: TrainingData, validation: Validation, schedule: FitSchedule, what: str
     ) -> History:
         """Train on shards, whose parts of each batch workers compute."""
         steps = pool.begin_training(self, data.x, data.size, data.shuffle, data.class_weight)
@@ -320,7 +320,7 @@ class Trainer:
         batches: Batches,
         convert: Callable[[Any], Examples],
         validate: Callable[[int], dict[str, Any] | None] | None,
-        schedule: Schedule,
+        schedule: FitSchedule,
         what: str,
         stepper: Stepper | None = None,
     ) -> History:

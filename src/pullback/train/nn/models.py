@@ -21,7 +21,7 @@ from pullback.train.loop.history import History
 from pullback.train.loop.metrics.metric import Metric
 from pullback.train.loop.objectives import LossLike, LossWeights, MetricsLike, Settings, resolve_custom
 from pullback.train.loop.pools import TrainingPool
-from pullback.train.loop.run import Schedule
+from pullback.train.loop.run import FitSchedule
 from pullback.train.loop.trainer import Trainer, TrainingData, Validation
 from pullback.train.masks import get_mask, set_mask
 from pullback.train.nn.graphs import run_steps, sort_steps
@@ -442,7 +442,7 @@ class Model(Layer):
         validation = Validation(
             validation_data, validation_split, validation_batch_size, validation_steps, validation_freq
         )
-        schedule = Schedule(epochs, initial_epoch, steps_per_epoch, callbacks, verbose, resume)
+        schedule = FitSchedule(epochs, initial_epoch, steps_per_epoch, callbacks, verbose, resume)
         data = TrainingData(x, y, batch_size, shuffle, sample_weight, class_weight)
         return self._trainer.fit(data, validation, schedule, pool=pool)
 
@@ -488,7 +488,7 @@ class Model(Layer):
                 f"{type(dataset).__name__}. Arrays are for fit."
             )
         validation = Validation(validation_data, 0.0, validation_batch_size, validation_batches)
-        schedule = Schedule(epochs, initial_epoch, batches_per_epoch, callbacks, verbose, resume)
+        schedule = FitSchedule(epochs, initial_epoch, batches_per_epoch, callbacks, verbose, resume)
         data = TrainingData(dataset, class_weight=class_weight)
         return self._trainer.fit(data, validation, schedule, "fit_dataset")
 

@@ -16,7 +16,7 @@ from pullback.core.convert import as_number
 from pullback.errors import ArgumentError
 from pullback.train.arguments import accept_names, as_whole_number, describe_arguments
 from pullback.train.optim.schedules import LearningRate, Number
-from pullback.train.optim.step import Common, Optimizer, Options
+from pullback.train.optim.step import Common, Optimizer, OptimizerOptions
 from pullback.typing import Array, Shape
 
 __all__ = [
@@ -35,7 +35,10 @@ KERAS_NAMES = {
 
 @accept_names(KERAS_NAMES)
 def sgd(
-    learning_rate: LearningRate = 0.01, momentum: float = 0.0, nesterov: bool = False, **options: Unpack[Options]
+    learning_rate: LearningRate = 0.01,
+    momentum: float = 0.0,
+    nesterov: bool = False,
+    **options: Unpack[OptimizerOptions],
 ) -> Optimizer:
     """Return gradient descent: ``x - learning_rate * g``; with ``momentum``, by a decaying sum of these steps.
 
@@ -63,7 +66,7 @@ def sgd(
 
 @accept_names(KERAS_NAMES)
 def momentum(
-    learning_rate: LearningRate, momentum: float, use_nesterov: bool = False, **options: Unpack[Options]
+    learning_rate: LearningRate, momentum: float, use_nesterov: bool = False, **options: Unpack[OptimizerOptions]
 ) -> Optimizer:
     """Return gradient descent with momentum: along an exponentially decaying sum of the gradients.
 
@@ -92,7 +95,7 @@ def adagrad(
     learning_rate: LearningRate,
     initial_accumulator_value: float = 0.1,
     epsilon: float | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[OptimizerOptions],
 ) -> Optimizer:
     """Return Adagrad: steps divided by the root of the sum of all squared gradients.
 
@@ -116,7 +119,10 @@ def adagrad(
 
 @accept_names(KERAS_NAMES)
 def adadelta(
-    learning_rate: LearningRate = 0.001, rho: float = 0.95, epsilon: float | None = None, **options: Unpack[Options]
+    learning_rate: LearningRate = 0.001,
+    rho: float = 0.95,
+    epsilon: float | None = None,
+    **options: Unpack[OptimizerOptions],
 ) -> Optimizer:
     """Return Adadelta (Zeiler): steps scaled by the root mean square of recent steps over that of recent gradients.
 
@@ -145,7 +151,7 @@ def adam(
     beta2: float = 0.999,
     epsilon: float | None = None,
     amsgrad: bool = False,
-    **options: Unpack[Options],
+    **options: Unpack[OptimizerOptions],
 ) -> Optimizer:
     """Return Adam: the moving average of the gradients over the root of that of their squares.
 
@@ -177,7 +183,7 @@ def adamw(
     >>> w.numpy().round(4)
     array([ 0.45, 94.5 ], dtype=float32)
     """
-    every: Options = {"weight_decay": weight_decay, **options}
+    every: OptimizerOptions = {"weight_decay": weight_decay, **options}
     return _make_adam(adamw, learning_rate, beta1, beta2, epsilon, amsgrad, every, scales_epsilon=True)
 
 
@@ -188,7 +194,7 @@ def _make_adam(
     beta2: float,
     epsilon: float | None,
     amsgrad: bool,
-    options: Options,
+    options: OptimizerOptions,
     scales_epsilon: bool,
 ) -> Optimizer:
     """Return Adam.
@@ -231,7 +237,7 @@ def adamax(
     beta2: float = 0.999,
     epsilon: float | None = None,
     decay: float = 0.0,
-    **options: Unpack[Options],
+    **options: Unpack[OptimizerOptions],
 ) -> Optimizer:
     """Return Adamax: ``adam`` with the decaying maximum of the gradients in place of the average of their squares.
 
@@ -267,7 +273,7 @@ def rmsprop(
     momentum: float = 0.0,
     epsilon: float | None = None,
     centered: bool = False,
-    **options: Unpack[Options],
+    **options: Unpack[OptimizerOptions],
 ) -> Optimizer:
     """Return RMSprop: the gradient over the root of the moving average of its squares, or if ``centered`` its variance.
 
@@ -302,7 +308,7 @@ def rmsprop(
 
 @accept_names(KERAS_NAMES)
 def lion(
-    learning_rate: LearningRate = 1e-4, beta1: float = 0.9, beta2: float = 0.99, **options: Unpack[Options]
+    learning_rate: LearningRate = 1e-4, beta1: float = 0.9, beta2: float = 0.99, **options: Unpack[OptimizerOptions]
 ) -> Optimizer:
     """Return Lion (Chen and others, 2023): steps by the sign of a moving average of the gradients.
 
@@ -326,7 +332,7 @@ def nadam(
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[OptimizerOptions],
 ) -> Optimizer:
     """Return Nadam (Dozat): ``adam`` with Nesterov's momentum, which grows over the first steps.
 
@@ -373,7 +379,7 @@ def ftrl(
     l2_regularization_strength: float = 0.0,
     l2_shrinkage_regularization_strength: float = 0.0,
     beta: float = 0.0,
-    **options: Unpack[Options],
+    **options: Unpack[OptimizerOptions],
 ) -> Optimizer:
     """Return FTRL-proximal (McMahan and others, 2013), which sets parameters to zero: for wide linear models.
 
@@ -412,7 +418,7 @@ def lamb(
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[OptimizerOptions],
 ) -> Optimizer:
     """Return LAMB (You and others, 2019): ``adam`` with the step of each variable scaled to its norm.
 
@@ -447,7 +453,7 @@ def adafactor(
     epsilon_2: float = 1e-3,
     clip_threshold: float = 1.0,
     relative_step: bool = True,
-    **options: Unpack[Options],
+    **options: Unpack[OptimizerOptions],
 ) -> Optimizer:
     """Return Adafactor (Shazeer and Stern, 2018): of a matrix it keeps the sums of rows and columns, not all squares.
 
@@ -588,7 +594,7 @@ def schedule_free_adamw(
     beta2: float = 0.999,
     epsilon: float = 1e-8,
     warmup_steps: int = 0,
-    **options: Unpack[Options],
+    **options: Unpack[OptimizerOptions],
 ) -> Optimizer:
     """Return schedule-free AdamW (Defazio and others, 2024): an average of the iterates in place of a schedule.
 

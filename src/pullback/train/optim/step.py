@@ -53,7 +53,7 @@ class Common(TypedDict, total=False):
     dynamic_growth_steps: int | None  # the scale is dynamic and doubled after so many steps with finite gradients
 
 
-class Options(Common, total=False):
+class OptimizerOptions(Common, total=False):
     """The options of every optimizer, besides its own arguments."""
 
     weight_decay: float  # every step subtracts learning_rate * weight_decay of each parameter
@@ -102,16 +102,16 @@ class Optimizer:
         rule: Rule,
         numbers: StepNumbers,
         initial_values: dict[str, float],
-        options: Options,
+        options: OptimizerOptions,
         row_wise: bool = False,  # whether the rule changes nothing where the gradient is zero
         whole: bool = False,  # whether the rule needs all elements of a variable at once
         slot_shapes: Mapping[str, SlotShape] = MappingProxyType({}),  # of slots unlike their variables
     ) -> None:
         name = make.__name__
         options = {key: x for key, x in options.items() if x is not None}  # type: ignore[assignment]
-        unknown = options.keys() - Options.__annotations__.keys()
+        unknown = options.keys() - OptimizerOptions.__annotations__.keys()
         if unknown:
-            raise make_keyword_error(name, min(unknown), [*config, *Options.__annotations__])
+            raise make_keyword_error(name, min(unknown), [*config, *OptimizerOptions.__annotations__])
         self.name, self._make, self._config = name, make, {**config, **options}
         self._clips = [(clip, check_limit(f"{name}: {k}", options[k])) for k, clip in CLIPS.items() if k in options]  # type: ignore[literal-required]
         self._rule, self._numbers = _extend_rule(name, rule, numbers, options)
@@ -653,7 +653,7 @@ def _read_count(name: str, options: Mapping[str, Any], key: str) -> int | None:
     return as_whole_number(name, key, options[key], 1) if key in options else None
 
 
-def _extend_rule(name: str, rule: Rule, numbers: StepNumbers, options: Options) -> tuple[Rule, StepNumbers]:
+def _extend_rule(name: str, rule: Rule, numbers: StepNumbers, options: OptimizerOptions) -> tuple[Rule, StepNumbers]:
     """Return a rule and its numbers with weight decay and moving averages, as the options say."""
     if decay := as_number(name, "weight_decay", options.get("weight_decay", 0.0), 0):
         rule, numbers = add_weight_decay(rule, numbers, decay)
@@ -663,7 +663,7 @@ def _extend_rule(name: str, rule: Rule, numbers: StepNumbers, options: Options) 
     return rule, numbers
 
 
-def _make_loss_scale(name: str, options: Options) -> LossScale:
+def _make_loss_scale(name: str, options: OptimizerOptions) -> LossScale:
     factor = as_number(name, "loss_scale_factor", options.get("loss_scale_factor", 1.0), 0)
     if not factor:
         raise ArgumentError(f"{name}: loss_scale_factor must be more than 0, got {factor!r}.")

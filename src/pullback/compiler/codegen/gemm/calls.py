@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pullback.compiler.builder import FLOATS, code_of
-from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
+from pullback.compiler.codegen.call_table import CallList, ConstantOperand, Local, Operand, integer
 from pullback.compiler.codegen.gemm.panels import emit_panels
 from pullback.compiler.codegen.gemm.small import (
     SmallProductCode,
@@ -18,11 +18,11 @@ from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.parallel import emit_batch
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.products import ProductPlan
-from pullback.compiler.schedule.order import Step
+from pullback.compiler.schedule.order import ScheduledStep
 from pullback.compiler.schedule.products import ProductSchedule
 
 
-def call_product(module: ModuleBuilder, code: CallList, step: Step) -> None:
+def call_product(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Emit the calls that compute a node of matrix products."""
     n: Node = step.what
     plan: ProductPlan = step.plan.plan
@@ -45,7 +45,7 @@ class ProductCall:
         a, b = (module.address(base, offset) for base, offset in plan.bases)
         z = module.address(n)
         c = module.address(n.args[2]) if plan.adds else z
-        scratch: Operand = Constant("ptr", "null")
+        scratch: Operand = ConstantOperand("ptr", "null")
         if plan.is_tiny:
             self._call_tiny(code, [a, b, c, z, scratch, scratch])
             return
@@ -54,7 +54,7 @@ class ProductCall:
             scratch = module.find_memory(("scratch", n.number))
         elif plan.adds and n.number not in module.memory.over:
             code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
-            code.call_void("llvm.memmove.p0.p0.i64", [z, c, integer(n.nbytes), Constant("i1", "false")])
+            code.call_void("llvm.memmove.p0.p0.i64", [z, c, integer(n.nbytes), ConstantOperand("i1", "false")])
         if self.schedule.workers > 1:
             self._share(code, [a, b, c, z, scratch, scratch])
         elif plan.loop:

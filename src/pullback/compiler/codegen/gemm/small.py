@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pullback.compiler.builder import FLOATS, Code, Definition, code_of
-from pullback.compiler.codegen.call_table import CallList, Constant, Operand
+from pullback.compiler.codegen.call_table import CallList, ConstantOperand, Operand
 from pullback.compiler.codegen.gemm.block import Block, split_axis
 from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.ir.products import Product, ProductPlan
@@ -32,9 +32,9 @@ def call_blas(code: CallList, plan: ProductPlan, a: Operand, b: Operand, z: Oper
     """Call BLAS for one product."""
     p, t = plan.matrices, FLOATS[plan.matrices.dtype]
     (turned_a, row_a), (turned_b, row_b) = plan.flags
-    flags = [Constant("i32", str(flag)) for flag in (101, 112 if turned_a else 111, 112 if turned_b else 111)]
-    lengths = [Constant("i64", str(length)) for length in (p.m, p.n, p.k, row_a, row_b, p.n)]
-    one, beta = Constant(t, "1.0"), Constant(t, "1.0" if p.adds else "0.0")
+    flags = [ConstantOperand("i32", str(flag)) for flag in (101, 112 if turned_a else 111, 112 if turned_b else 111)]
+    lengths = [ConstantOperand("i64", str(length)) for length in (p.m, p.n, p.k, row_a, row_b, p.n)]
+    one, beta = ConstantOperand(t, "1.0"), ConstantOperand(t, "1.0" if p.adds else "0.0")
     args = [*flags, *lengths[:3], one, a, lengths[3], b, lengths[4], beta, z, lengths[5]]
     code.call_void(f"{get_letter(p.dtype)}gemm", args)
 

@@ -19,7 +19,7 @@ from pullback.compiler.codegen.loops.access import ArrayAccess, memory_type, spl
 from pullback.compiler.codegen.loops.reductions import Reductions, emit_finish, reduce_lanes
 from pullback.compiler.codegen.loops.row_blocks import RowValues, broadcast, take_lanes
 from pullback.compiler.codegen.loops.transpose import Tile
-from pullback.compiler.codegen.loops.vector_body import Lanes, Parts, VectorBody
+from pullback.compiler.codegen.loops.vector_body import KernelEmitters, Lanes, VectorBody
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.fuse import Use
 from pullback.compiler.schedule.loops import Axis, AxisSegment, LoopPlan, Remainder
@@ -39,7 +39,7 @@ class KernelWriter:
         self.access = ArrayAccess(self.code, plan)
         self.reductions = Reductions(self.code, plan, self.access)
         self.rows = RowValues(self.code, plan, self.access)
-        self.parts = Parts(self.code, plan, self.access, self.reductions, self.rows)
+        self.parts = KernelEmitters(self.code, plan, self.access, self.reductions, self.rows)
 
     def write(self) -> KernelCode:
         """Return the kernel's function."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MIN_TABLE_PIECES = 5  # pieces of an array from which on their addresses are looked up in a table
 
 
-class Piece(NamedTuple):
+class ReadPiece(NamedTuple):
     """An argument of a node of pieces (a concatenation or padding) in which the current vector may lie."""
 
     use: Use
@@ -45,13 +45,13 @@ class PieceReader:
         innermost axis is known when code is emitted, along other axes only when it runs.  Nothing is loaded from
         outside an array.
         """
-        pieces: list[Piece] = []
+        pieces: list[ReadPiece] = []
         for use, bounds in zip(locate_pieces(n), self.plan.piece_bounds[n.number], strict=True):
             conditions = self._compare_with_bounds(bounds)
             if conditions:
-                pieces.append(Piece(use, bounds, conditions))
+                pieces.append(ReadPiece(use, bounds, conditions))
             elif conditions is not None:  # it covers all pieces before it
-                pieces = [Piece(use, bounds, [])]
+                pieces = [ReadPiece(use, bounds, [])]
         if not pieces:
             return self._fill(n)
         if self._find_common_step(pieces) is not None:
@@ -63,15 +63,15 @@ class PieceReader:
             return self._select_value(pieces, self._fill(n))
         return self._select_value(others, self._read_from(n, found, usual))
 
-    def _find_common_step(self, pieces: list[Piece]) -> int | None:
+    def _find_common_step(self, pieces: list[ReadPiece]) -> int | None:
         """Return the stride of the lanes if it is the same in all pieces, and 0 or 1; else None."""
         steps = {0 if self.axis is None else piece.use.strides[self.axis] for piece in pieces}
         is_stored = not any(self.plan.kernel.makes(piece.use) for piece in pieces)
         return min(steps) if is_stored and len(steps) == 1 and steps <= {0, 1} else None
 
-    def _separate_by_steps(self, pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:
+    def _separate_by_steps(self, pieces: list[ReadPiece]) -> tuple[list[ReadPiece], list[ReadPiece]]:
         """Return the pieces that have the most frequent strides, and the others; two empty lists if any overlap."""
-        groups: dict[tuple[int, ...] | None, list[Piece]] = {}
+        groups: dict[tuple[int, ...] | None, list[ReadPiece]] = {}
         for piece in pieces:
             key = None if self._find_common_step([piece]) is None else piece.use.strides
             groups.setdefault(key, []).append(piece)
@@ -123,7 +123,7 @@ class PieceReader:
         at = self.access.place(use, self.body.index, self.axis)
         return self.access.element(use.node, self.access.address(use.node), at)
 
-    def _select_address(self, n: Node, pieces: list[Piece]) -> str:
+    def _select_address(self, n: Node, pieces: list[ReadPiece]) -> str:
         """Return the address of the vector in the piece in which it lies, else that of a vector of fill values."""
         pointer = self._address(pieces[0].use) if not pieces[0].conditions else self._fill_cell(n)
         for piece in pieces if pieces[0].conditions else pieces[1:]:
@@ -142,7 +142,7 @@ class PieceReader:
             code.entry.append(f"store {vector(memory, self.width)} {number}, ptr {cell}")
         return self.access.cells[key]
 
-    def _find_in_table(self, n: Node, pieces: list[Piece]) -> str | None:
+    def _find_in_table(self, n: Node, pieces: list[ReadPiece]) -> str | None:
         """Return the address of the vector by a table of addresses; None unless there are many pieces of one shape."""
         if len(pieces) < MIN_TABLE_PIECES:
             return None
@@ -155,7 +155,7 @@ class PieceReader:
         firsts, length = _read_grid([dict(found)[axis] for found in bounds])
         return self._load_address(n, pieces, axis, firsts, length) if length else None
 
-    def _load_address(self, n: Node, pieces: list[Piece], axis: int, firsts: list[int], length: int) -> str:
+    def _load_address(self, n: Node, pieces: list[ReadPiece], axis: int, firsts: list[int], length: int) -> str:
         """Return the address of the vector by a table of pieces, of one length, that begin at ``firsts`` on an axis."""
         code, access, place, use = self.code, self.access, self._find_place(axis), pieces[0].use
         starts = {first // length: piece.use for first, piece in zip(firsts, pieces, strict=True)}
@@ -189,12 +189,12 @@ class PieceReader:
                 code.entry.append(f"store ptr {address}, ptr {slot}")
         return access.cells[key]
 
-    def _read_from(self, n: Node, pointer: str, pieces: list[Piece]) -> Value:
+    def _read_from(self, n: Node, pointer: str, pieces: list[ReadPiece]) -> Value:
         width = self.width if self._find_common_step(pieces) == 1 else 1
         v = read_vector(self.code, pointer, n.dtype, width, None)
         return v if width == self.width else broadcast(v, self.width)
 
-    def _select_value(self, pieces: list[Piece], v: Value) -> Value:
+    def _select_value(self, pieces: list[ReadPiece], v: Value) -> Value:
         """Return the vector of the piece in which it lies, and ``v`` if it lies in none; every piece is loaded."""
         code, width = self.code, self.width
         for piece in pieces:
@@ -207,7 +207,7 @@ class PieceReader:
             v = v.like(code.op(f"select {vector('i1', width)} {lanes}, {got!r}, {v!r}"))
         return v
 
-    def _load_nearest(self, piece: Piece, chosen: str) -> Value:
+    def _load_nearest(self, piece: ReadPiece, chosen: str) -> Value:
         """Load the vector from a piece if it is ``chosen``, else one from its beginning, which is not used."""
         code, places, index = self.code, self.access.places, self.body.index
         nearest = dict(self._list_bounds(piece.bounds))

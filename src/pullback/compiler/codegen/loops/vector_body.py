@@ -19,7 +19,7 @@ from pullback.compiler.schedule.fuse import READS, Use, locate_rows, use_argumen
 from pullback.compiler.schedule.loops import AxisSegment, LoopPlan
 
 
-class Parts(NamedTuple):
+class KernelEmitters(NamedTuple):
     """The emitters that the functions of one kernel share."""
 
     code: Code
@@ -46,7 +46,7 @@ class Lanes(NamedTuple):
 class VectorBody:
     """Emits what a pass does with the lanes of one vector."""
 
-    def __init__(self, parts: Parts, number: int, hoisted: dict[Use, Value], lanes: Lanes) -> None:
+    def __init__(self, parts: KernelEmitters, number: int, hoisted: dict[Use, Value], lanes: Lanes) -> None:
         self.code, self.plan, self.access, self.reductions, self.rows = parts
         self.number, self.hoisted = number, hoisted  # of the pass; the values that are the same for all its vectors
         self.lanes, self.index, self.width, self.axis = lanes, lanes.start, lanes.width, lanes.axis

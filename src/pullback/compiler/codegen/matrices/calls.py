@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pullback.compiler.codegen.call_table import CallList, Constant, Operand, integer
+from pullback.compiler.codegen.call_table import CallList, ConstantOperand, Operand, integer
 from pullback.compiler.codegen.calls import call_whole
 from pullback.compiler.codegen.matrices.lanes import emit_lanes
 from pullback.compiler.codegen.matrices.lapack import emit_lapack, list_routines
@@ -10,10 +10,10 @@ from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, PIVOTS, QR, SVD, find_matrix
 from pullback.compiler.schedule.matrices import MatricesPlan
-from pullback.compiler.schedule.order import Step
+from pullback.compiler.schedule.order import ScheduledStep
 
 
-def call_matrices(module: ModuleBuilder, code: CallList, step: Step) -> None:
+def call_matrices(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Emit the call of the kernel that factors the matrices of a batch, or solves equations with them."""
     n: Node = step.what
     plan: MatricesPlan = step.plan
@@ -29,7 +29,7 @@ def call_matrices(module: ModuleBuilder, code: CallList, step: Step) -> None:
     if not copies and n.number not in module.memory.over:
         code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
         source = module.address(n.args[-1])
-        code.call_void("llvm.memmove.p0.p0.i64", [z, source, integer(n.nbytes), Constant("i1", "false")])
+        code.call_void("llvm.memmove.p0.p0.i64", [z, source, integer(n.nbytes), ConstantOperand("i1", "false")])
     arrays: list[Operand] = [z]
     if n.data.name != CHOLESKY:
         base, offset, _ = find_matrix(n)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pullback.compiler.codegen.call_table import CallList, Constant, Local, Operand, integer
+from pullback.compiler.codegen.call_table import CallList, ConstantOperand, Local, Operand, integer
 from pullback.compiler.codegen.kernel_code import KernelCode
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.windows.convolution import emit_convolution
 from pullback.compiler.codegen.windows.pooling import emit_pooling
 from pullback.compiler.codegen.windows.winograd import emit_winograd
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.schedule.order import Step
+from pullback.compiler.schedule.order import ScheduledStep
 from pullback.compiler.schedule.windows import (
     ConvolutionPlan,
     PoolingPlan,
@@ -28,13 +28,13 @@ EMIT: dict[type, Callable[[Any], KernelCode]] = {
 }
 
 
-def call_windows(module: ModuleBuilder, code: CallList, step: Step) -> None:
+def call_windows(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Emit the calls that compute a convolution or pooling node."""
     n: Node = step.what
     module.described.append(n.data.description)
     if not getattr(n.data, "all", True):  # some pixels of the result are not written: set all to zero before
         code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-        size = [Constant("i8", "0"), integer(n.nbytes), Constant("i1", "false")]
+        size = [ConstantOperand("i8", "0"), integer(n.nbytes), ConstantOperand("i1", "false")]
         code.call_void("llvm.memset.p0.i64", [module.address(n), *size])
     if count_examples(n) == 1:
         _call_each(module, code, n, step.plan)

@@ -3,7 +3,7 @@
 Memory limits such a pass: each rule reads and writes arrays that the cache does not hold.  So the rules of a run, nodes
 that follow each other on the tape, are run for a few thousand elements, then for the next ones: cotangents between
 these nodes stay in the cache and never become arrays, and what several rules read is read once.
-``find_run`` finds the nodes, ``Run.write_parts`` writes the parts of the job, which ``run_blocks`` of
+``find_run`` finds the nodes, ``NodeRun.write_parts`` writes the parts of the job, which ``run_blocks`` of
 ``eager_backward`` runs.
 """
 
@@ -23,7 +23,7 @@ MOST_NODES = 12  # of a run: their cotangents stay in the cache
 NOTHING = (0, 0, 0)  # the words of a place that is not used
 
 
-class Place(NamedTuple):
+class BlockPlace(NamedTuple):
     """Where the elements of a value are in memory."""
 
     at: int  # address of the first
@@ -37,19 +37,19 @@ class Place(NamedTuple):
         return self.at, self.stride, self.advance
 
 
-def find_place(v: Any, meta: Any) -> Place | None:
+def find_place(v: Any, meta: Any) -> BlockPlace | None:
     """Return the place of an array with a meta's shape and dtype, or of one number; None for anything else."""
     if type(v) is np.ndarray and (v.dtype is meta.dtype or v.dtype == meta.dtype):
         flags = v.flags
         if flags.aligned:
             if v.shape == meta.shape and flags.c_contiguous:
                 item = v.itemsize
-                return Place(read_address(v), item, item, v)
+                return BlockPlace(read_address(v), item, item, v)
             if not v.ndim or (v.shape == meta.shape and not any(v.strides)):
-                return Place(read_address(v), 0, 0, v)
+                return BlockPlace(read_address(v), 0, 0, v)
     if type(v) is meta.dtype.type:
         held = np.array(v)
-        return Place(read_address(held), 0, 0, held)
+        return BlockPlace(read_address(held), 0, 0, held)
     return None
 
 
@@ -119,7 +119,7 @@ def find_run(r: Any) -> list[Rules]:
     return found if len(found) > 1 else []  # one node alone gains nothing: a gather's gradient took 1.8 times as long
 
 
-class Run:
+class NodeRun:
     """The parts of a job (``PART`` of ``eager_records``): one for each operand of each node of a run."""
 
     def __init__(self, rules: list[Rules], copy: int, buffers: int, ignored: int) -> None:
@@ -135,7 +135,7 @@ class Run:
         self.inside = {id(n.node) for n in rules}
         # By the id of a tensor, the place of its cotangent so far, and whether that may be written to: it may not if it
         # is the cotangent of another node as well.
-        self.cotangents: dict[int, tuple[Place, bool]] = {}
+        self.cotangents: dict[int, tuple[BlockPlace, bool]] = {}
 
     def write_parts(self) -> None:
         """Write the parts; operands that are no nodes of the run get the arrays of their cotangents (``g``) now."""
@@ -149,7 +149,7 @@ class Run:
             for program, formula, a in zip(rule.programs, rule.formulas, rule.operands, strict=True):
                 self._add_part(program, formula, a, source, rule.values)
 
-    def _add_part(self, program: int, formula: Any, a: Any, source: Place, values: list[Any]) -> None:
+    def _add_part(self, program: int, formula: Any, a: Any, source: BlockPlace, values: list[Any]) -> None:
         """Write the part that adds the result of a rule to the cotangent of an operand ``a``.
 
         ``source`` is the place of the node's cotangent.  Where a rule passes that on unchanged to an operand that has
@@ -167,7 +167,7 @@ class Run:
         self.formulas.append(formula)
         self.held.append(before)
 
-    def _share(self, a: Any, source: Place) -> bool:
+    def _share(self, a: Any, source: BlockPlace) -> bool:
         """Make the cotangent of a node that of ``a`` as well; False if that is in a buffer, which ``a`` outlasts."""
         if id(a) not in self.inside:
             if source.array is None:
@@ -176,7 +176,7 @@ class Run:
         self.cotangents[id(a)] = source, False
         return True
 
-    def _find_cotangent(self, a: Any) -> tuple[Place | None, Place]:
+    def _find_cotangent(self, a: Any) -> tuple[BlockPlace | None, BlockPlace]:
         """Return where the cotangent of ``a`` is so far, None if it has none, and where the sum is written."""
         if id(a) in self.cotangents:
             before, is_writeable = self.cotangents[id(a)]
@@ -200,11 +200,11 @@ class Run:
             inputs = zip(*[iter(self.parts[number][1:13])] * 3, strict=True)
             self.formulas[number](*[view_place(at + start * go, size, step, dtype) for at, step, go in inputs])
 
-    def _allocate(self, a: Any) -> Place:
+    def _allocate(self, a: Any) -> BlockPlace:
         """Return a new place for the cotangent of ``a``: a buffer of one block for a node of the run, else an array."""
         if id(a) in self.inside:
             self.buffers += 8 * BLOCK
-            return Place(self.buffers - 8 * BLOCK, self.item, 0)
+            return BlockPlace(self.buffers - 8 * BLOCK, self.item, 0)
         out = take_buffer(self.meta.pool)
         a.g = out = np.empty(self.meta.shape, self.meta.dtype) if out is None else out
-        return Place(read_address(out), self.item, self.item, out)
+        return BlockPlace(read_address(out), self.item, self.item, out)

@@ -53,7 +53,7 @@ def name_type(t: str) -> str:
     return (f"v{width}" if width else "") + {"float": "f32", "double": "f64"}[number]
 
 
-class Part(NamedTuple):
+class JobPart(NamedTuple):
     """A part of a job, with places by their number."""
 
     program: int  # its address
@@ -67,7 +67,7 @@ class RunPattern(NamedTuple):
 
     item: int  # bytes of an element
     kinds: tuple[int, ...]  # of the places: NUMBER_PLACE, ARRAY_PLACE or BUFFER_PLACE
-    parts: tuple[Part, ...]
+    parts: tuple[JobPart, ...]
 
 
 def find_pattern(parts: Sequence[tuple[int, ...]], item: int) -> tuple[RunPattern, list[int]]:
@@ -83,7 +83,7 @@ def find_pattern(parts: Sequence[tuple[int, ...]], item: int) -> tuple[RunPatter
             if number == len(kinds):
                 kinds.append(ARRAY_PLACE if advance else BUFFER_PLACE if stride else NUMBER_PLACE)
             found.append(number)
-        made.append(Part(part[PART["program"]], tuple(found[:INPUTS]), *found[INPUTS:]))
+        made.append(JobPart(part[PART["program"]], tuple(found[:INPUTS]), *found[INPUTS:]))
     return RunPattern(item, tuple(kinds), tuple(made)), [at for at, _ in numbers]
 
 

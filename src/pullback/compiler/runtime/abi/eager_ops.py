@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.compiler.runtime.abi.c_api import FASTCALL, ONE_ARGUMENT, find_functions, make_builtin
-from pullback.compiler.runtime.abi.eager_blocks import MOST_NODES, Run, find_run
+from pullback.compiler.runtime.abi.eager_blocks import MOST_NODES, NodeRun, find_run
 from pullback.compiler.runtime.abi.eager_code import CALLBACKS, CALLED, EXPORTS, TYPES, write_code
 from pullback.compiler.runtime.abi.eager_fused import FusedRuns
 from pullback.compiler.runtime.abi.eager_programs import is_ufunc_known, trace_program
@@ -217,7 +217,9 @@ class Machine:
             memory = np.empty((2 * MOST_NODES + 5) * 8 * BLOCK, np.uint8)
         start = -(-read_address(memory) // 64) * 64
         ignored = sum(FLAG_OF[name] for name, mode in np.geterr().items() if mode == "ignore")
-        run = Run(rules, ctypes.addressof(self.copies[which]), start + 4 * 8 * BLOCK, ignored | ignored << SUM_SHIFT)
+        run = NodeRun(
+            rules, ctypes.addressof(self.copies[which]), start + 4 * 8 * BLOCK, ignored | ignored << SUM_SHIFT
+        )
         run.write_parts()
         size, item = meta.size, meta.dtype.itemsize
         done = self.fused.run_parts(run.parts, size, item, ignored, start)

@@ -1,8 +1,8 @@
 """Programs of eager ops and their rules: the calls of NumPy's inner loops that a formula makes.
 
-``trace_program`` runs a formula once on ``Traced`` values, which record the ufuncs that it calls, and writes the calls
-as a row of words (``PROGRAM`` and ``CALL`` of ``eager_records``), which the machine code runs.  A formula that does
-anything else, such as to read a shape or to branch on a value, has no program; Python computes it.
+``trace_program`` runs a formula once on ``TracedValue`` objects, which record the ufuncs that it calls, and writes the
+calls as a row of words (``PROGRAM`` and ``CALL`` of ``eager_records``), which the machine code runs.  A formula that
+does anything else, such as to read a shape or to branch on a value, has no program; Python computes it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def find_loop(ufunc: Any, types: str) -> tuple[int, int] | None:
     return None
 
 
-class Traced:
+class TracedValue:
     """Stands for an array while a formula is recorded: each ufunc called with it is appended to ``calls``."""
 
     size = 1
@@ -72,11 +72,11 @@ class Traced:
             raise TypeError("only plain calls of functions of elements can be recorded")
         operands = tuple(self._operand(a) for a in args)
         self.calls.append((ufunc, operands))
-        return Traced(self.calls, len(self.calls) - 1, self.dtype)
+        return TracedValue(self.calls, len(self.calls) - 1, self.dtype)
 
     def _operand(self, a: Any) -> Any:
         """Return a traced value itself, and a number as an array without axes."""
-        if isinstance(a, Traced):
+        if isinstance(a, TracedValue):
             return a
         if type(a) in (int, float) or (getattr(a, "dtype", None) == self.dtype and not a.shape):
             return np.array(a, self.dtype)
@@ -96,9 +96,9 @@ class Traced:
 
 
 def _define_operator(name: str, ufunc: Any) -> None:
-    """Give ``Traced`` an operator and its reflected form."""
-    setattr(Traced, f"__{name}__", lambda self, other: ufunc(self, other))
-    setattr(Traced, f"__r{name}__", lambda self, other: ufunc(other, self))
+    """Give ``TracedValue`` an operator and its reflected form."""
+    setattr(TracedValue, f"__{name}__", lambda self, other: ufunc(self, other))
+    setattr(TracedValue, f"__r{name}__", lambda self, other: ufunc(other, self))
 
 
 for _name, _ufunc in {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide}.items():
@@ -114,10 +114,10 @@ def trace_program(formula: Callable[..., Any], inputs: Sequence[int | None], cha
     dtype = np.dtype(char)
     calls: list[tuple[Any, tuple[Any, ...]]] = []
     try:
-        z = formula(*[None if i is None else Traced(calls, -1 - i, dtype) for i in inputs])
+        z = formula(*[None if i is None else TracedValue(calls, -1 - i, dtype) for i in inputs])
     except Exception:  # whatever a formula may raise when given something that is not an array
         return None
-    if not isinstance(z, Traced):
+    if not isinstance(z, TracedValue):
         return None
     passes_first = z.number == -1 and not calls  # the formula returns its first argument unchanged
     return _assemble(calls, char) if passes_first or (z.number >= 0 and z.number == len(calls) - 1) else None
@@ -136,7 +136,7 @@ def _assemble(calls: list[tuple[Any, tuple[Any, ...]]], char: str) -> Any:
         assert loop is not None
         where = []
         for a in operands:
-            if not isinstance(a, Traced):
+            if not isinstance(a, TracedValue):
                 constants.append(a)
                 where.append(a.ctypes.data)
                 continue
@@ -153,15 +153,15 @@ def _assemble(calls: list[tuple[Any, tuple[Any, ...]]], char: str) -> Any:
 
 
 def _assign_registers(calls: list[tuple[Any, tuple[Any, ...]]]) -> dict[int, int] | None:
-    """Return the register of each input and result, by the number of its ``Traced``; None if there are too few.
+    """Return the register of each input and result, by the number of its ``TracedValue``; None if there are too few.
 
     A register is free again after the last call that reads it, which may itself write to it.
     """
-    last_read = {a.number: i for i, (_, operands) in enumerate(calls) for a in operands if isinstance(a, Traced)}
+    last_read = {a.number: i for i, (_, operands) in enumerate(calls) for a in operands if isinstance(a, TracedValue)}
     registers = {-1 - i: i for i in range(OUT)}
     free = [*range(OUT + 1, REGISTERS)]
     for i, (_, operands) in enumerate(calls):
-        results = [a.number for a in operands if isinstance(a, Traced) and a.number >= 0]
+        results = [a.number for a in operands if isinstance(a, TracedValue) and a.number >= 0]
         free.extend({registers[n] for n in results if last_read[n] == i})
         if i == len(calls) - 1:
             registers[i] = OUT

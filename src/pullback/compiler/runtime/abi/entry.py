@@ -66,7 +66,7 @@ class Leaves(NamedTuple):
     result: Any
 
 
-class Result(NamedTuple):
+class EntryResult(NamedTuple):
     """An array or number that the entry makes for a result."""
 
     slot: int  # the slot through which the program writes it, -1 if it is copied
@@ -112,7 +112,7 @@ def _get_empty_code() -> ctypes.c_int64:
 
 
 def make_entry(
-    run: ctypes.c_int64 | None, slots: Sequence[int], inputs: Sequence[int], results: Sequence[Result],
+    run: ctypes.c_int64 | None, slots: Sequence[int], inputs: Sequence[int], results: Sequence[EntryResult],
     leaves: Leaves, otherwise: Callable[..., Any], *, arena: int = 0, held: Any = None, release: bool = False,
     arena_from: int = -1, forward_to: Callable[..., Any] | None = None, switch: int | None = None, flag: int = -1,
 ) -> Callable[..., Any] | None:  # fmt: skip
@@ -169,7 +169,7 @@ def _write_plan(head: dict[str, int], rows: Mapping[str, Sequence[int]]) -> byte
     return struct.pack(f"<{len(words)}q", *words)
 
 
-def _can_handle(leaves: Leaves, results: Sequence[Result], builds: bool) -> bool:
+def _can_handle(leaves: Leaves, results: Sequence[EntryResult], builds: bool) -> bool:
     """Return whether machine code can take the arguments apart and, with ``builds``, build the result."""
     numbers = all(weak is None or (weak, dtype) in NUMBERS for _, dtype, weak in leaves.inputs)
     plain = all(_is_plain(dtype) for dtype in (*(x[1] for x in leaves.inputs), *(r.dtype for r in results)))
@@ -200,7 +200,7 @@ def _can_be_built(x: Any) -> bool:
     return tree.get_branches(x) is None
 
 
-def _describe_output(r: Result) -> tuple[int, ...]:
+def _describe_output(r: EntryResult) -> tuple[int, ...]:
     """Return the words of a plan about a result: bytes, address of its dtype (0 for a Python number), rank, shape."""
     dtype = np.dtype(np.dtype(r.dtype).type)  # NumPy keeps these for ever
     size = dtype.itemsize
