@@ -499,7 +499,7 @@ class Compiled:
         return program, found.values, found.kinds
 
     def _make_keys(self, arguments: Any) -> list[Any]:
-        """Return what programs are looked up by, of arguments that are no arrays."""
+        """Return the parts of a program's key for arguments that are no arrays: their names and fingerprints."""
         found = []
         for name, x in arguments:
             try:

@@ -42,7 +42,7 @@ class Target(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What else code depends on, besides the program and the target."""
+    """Options of a compilation: threads, checks for tests, slow paths, and the mechanisms that are switched off."""
 
     threads: int = 1  # at most; a negative number: exactly, whatever is set for all programs
     guarded: bool = False  # every value between guard pages, for tests

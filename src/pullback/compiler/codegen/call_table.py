@@ -88,7 +88,7 @@ class Call(NamedTuple):
 
     @property
     def kind(self) -> Kind | None:
-        """What the call shares with others that differ in addresses only; None if it cannot be a row of a table."""
+        """The function and the kinds of arguments, equal for the calls of a table; None if it cannot be in one."""
         if any(isinstance(a, Local) or (isinstance(a, Address) and not a.has_word) for a in self.args):
             return None
         return self.function, tuple(a if isinstance(a, ConstantOperand) else None for a in self.args)

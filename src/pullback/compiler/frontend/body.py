@@ -92,7 +92,7 @@ class Body:
         ]
 
     def follow(self, on: Sequence[bool], floats: bool = False) -> list[bool]:
-        """Return which outputs depend on the inputs that are ``on``; with ``floats`` only through floats."""
+        """Return which outputs depend on the inputs that ``on`` selects; with ``floats``, only through floats."""
         reached = {i for i, b in zip(self.inputs, on, strict=True) if b}
         for e in self.equations:
             if any(type(a) is Ref and a.number in reached for a in e.args):
@@ -220,7 +220,7 @@ class Taking(hooks.Observer):
         self.trace = trace
 
     def capture(self, args: Sequence[Any]) -> list[Any]:
-        """Return operands as values of the body, unless something inside the body performs the op."""
+        """Return operands of an op; those from outside become inputs of the body, unless a transform runs the op."""
         given = [a.read() if isinstance(a, Tensor) else a for a in args]
         levels = [level_of(a) for a in given]
         if not 0 < max(levels, default=0) < self.trace.level:

@@ -310,7 +310,7 @@ class Source(NamedTuple):
         return None if made is None else tuple(step // made.itemsize for step in made.strides)
 
     def _run(self, models: list[Any]) -> Any:
-        """Return what the kernel makes of arrays; None if it fails, or its result has no order."""
+        """Return the result of the kernel for example arrays; None if it fails, or if it is no array with axes."""
         try:
             with np.errstate(all="ignore"), compile_nothing():
                 made = self.op.perform(models, self.params)

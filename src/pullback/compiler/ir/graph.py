@@ -267,7 +267,7 @@ def rebase_view(place: tuple[Node, int, tuple[int, ...]], x: Node, view: View) -
 
 
 def add_view(g: Graph, x: Node, shape: Shape, view: View, line: str) -> Node:
-    """Return a view of a node, as one of the node whose memory holds it; that node itself if the view has all of it."""
+    """Return a view of a node, taken of what that is a view of; this itself if the view is all of it, in order."""
     base, view = rebase_view(resolve_view(x), x, view)
     if base.shape == shape and is_in_order(shape, view):
         return base

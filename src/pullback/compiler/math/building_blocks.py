@@ -186,7 +186,7 @@ class MathBuilder:
         return y.like(code.op(f"phi {y.type} [{y.name}, %{here}], [{other.name}, %{cold}]"))
 
     def flag_rare(self, rare: Value, counted: str | None) -> None:
-        """Emit code that sets the flag RARE if a lane is rare, of the lanes in the mask ``counted``."""
+        """Emit code that sets the module's flag ``rare`` if a lane of the mask ``counted`` needs a slow path."""
         code, shared = self.code, dict(self.code.shared)
         if counted is not None and rare.width > 1:
             rare = rare.like(code.op(f"and {rare!r}, {counted}"))

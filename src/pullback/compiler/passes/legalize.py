@@ -248,7 +248,7 @@ def _arrange_fold(g: Graph, n: Node, x: Node) -> Node:
 
 
 def _fold_trailing(g: Graph, n: Node, x: Node, trailing: list[int]) -> Node:
-    """Return a reduction as one over its trailing axes, and one of that over the others."""
+    """Return the nodes of a reduction in two steps: first over the trailing axes, then over the other reduced axes."""
     kept = tuple(length for i, length in enumerate(x.shape) if i not in trailing)
     x = g.add(FOLD, (x,), kept, n.dtype, Fold(n.data.op, tuple(sorted(trailing))), n.line)
     axes = [a - sum(t < a for t in trailing) for a in n.data.axes if a not in trailing]

@@ -163,7 +163,7 @@ class LoopSimplifier:
         return self._find_source(a.args[0]) if whole else None
 
     def _find_source(self, x: Node) -> Node | None:
-        """Return the value whose elements a value has in order; None if no step computes it."""
+        """Return the node that ``x`` is a reshaped view of, or ``x`` itself; None if no step computes it."""
         if x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
             x = x.args[0]
         first = self.body.inputs[: self.loop.constants]
@@ -277,7 +277,7 @@ class LoopSimplifier:
                 self.moved[n.args[1].number] = self._view(spread, b.shape, View(0, (wide * width, 1)))
 
     def _find_rows(self, x: Node) -> Node | None:
-        """Return the array of all steps whose element has the elements of ``x`` in order; None if there is none."""
+        """Return the array of which each step reads one row that is ``x``, reshaped at most; None if there is none."""
         if x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
             x = x.args[0]
         return self.rows.get(x.number) if x.kind is INPUT else None

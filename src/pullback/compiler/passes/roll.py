@@ -168,7 +168,7 @@ class Repetition:
         return min(range(length), key=lambda cut: (crossed[cut], cut))
 
     def _find_views(self) -> set[int]:
-        """Return which places are views of an array that is the same for all steps: they are elements of it."""
+        """Return the operands, by number, that are elements of an array that is the same in all steps."""
         return {
             j
             for j in range(self.length)
@@ -182,7 +182,7 @@ class Repetition:
             self.operands[j, k] = self._classify_operand(j, k)
         for j, k in places:
             self._narrow(j, k)
-        return self._settle_beginning() and all(self._has_same_data(j) for j in self.places)
+        return self._drop_first_steps() and all(self._has_same_data(j) for j in self.places)
 
     def _classify_operand(self, j: int, k: int) -> Operand:
         a, b = (self.get(j, t).args[k] for t in (self.middle, self.middle + 1))
@@ -225,7 +225,7 @@ class Repetition:
         offset = what.offset + (t - self.middle) * what.step
         return self.roller.resolve(a) == (what.base, offset, what.strides)
 
-    def _settle_beginning(self) -> bool:
+    def _drop_first_steps(self) -> bool:
         """Leave out first steps until the initial values of the carry are computed before the loop."""
         for _ in range(MAX_DELAY + 1):
             if self.steps < periods.MIN_STEPS:
@@ -562,7 +562,7 @@ def join_pieces(g: Graph, n: Node, args: Sequence[Node]) -> tuple[Pieces, list[N
 def _count_neighbours(
     args: Sequence[Node], places: Sequence[Place], starts: Sequence[tuple[int, ...]], i: int
 ) -> tuple[int, int, int]:
-    """Return how many pieces from this one on are one array, the axis along which they follow, and how far apart."""
+    """Return how many pieces, from piece ``i`` on, are consecutive parts of one array; their axis; their distance."""
     moved = (
         []
         if i + 1 == len(args)

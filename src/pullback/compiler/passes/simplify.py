@@ -210,8 +210,8 @@ def _find_repeated(x: Node) -> Repeated | None:
     )
 
 
-def _find_repeated_alike(arrays: list[Node], shape: tuple[int, ...]) -> dict[Node, Repeated] | None:
-    """Return of what each array repeats the elements; None if one does not, or otherwise than the others."""
+def _find_common_repetition(arrays: list[Node], shape: tuple[int, ...]) -> dict[Node, Repeated] | None:
+    """Return the array that each array repeats; None if one repeats nothing, or if two repeat in different ways."""
     found = {a: repeated for a in arrays if a.shape == shape and (repeated := _find_repeated(a)) is not None}
     alike = {(a.kind, r.shape, r.axes) for a, r in found.items()}
     return found if len(alike) == 1 and len(found) == len(set(arrays)) else None
@@ -220,7 +220,7 @@ def _find_repeated_alike(arrays: list[Node], shape: tuple[int, ...]) -> dict[Nod
 def _repeat_after(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     """Return a function of elements that are all repeated in the same way as the repeated function of the elements."""
     arrays = [a for a in args if a.size > 1]
-    found = _find_repeated_alike(arrays, n.shape)
+    found = _find_common_repetition(arrays, n.shape)
     if found is None:
         return None
     _, whole, _ = found[arrays[0]]

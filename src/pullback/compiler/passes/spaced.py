@@ -25,7 +25,7 @@ class Spacing(NamedTuple):
     steps: Shape
 
     def find_column(self) -> Shape:
-        """Return the place of the elements among as many as the step of each axis."""
+        """Return the column that the elements are in: along each axis their start modulo the step."""
         return tuple(start % step for start, step in zip(self.starts, self.steps, strict=True))
 
 
@@ -45,7 +45,7 @@ def pad_spaced(graph: Graph) -> Graph:
     for n in graph.nodes:
         if n.number in found:
             padded[n.number] = _pad(new, n, find(n.args[0]), found[n.number])
-        elif n.kind is MAP and n.data[0].kernel is np.add and _are_alike(n, padded):
+        elif n.kind is MAP and n.data[0].kernel is np.add and _adds_equal_paddings(n, padded):
             x, y = (padded[a.number] for a in n.args)
             padded[n.number] = new.add(MAP, (x, y), x.shape, n.dtype, n.data, n.line)
         elif n.kind is not INPUT:
@@ -55,7 +55,7 @@ def pad_spaced(graph: Graph) -> Graph:
 
 
 def _find_columns(graph: Graph) -> dict[int, Spacing]:
-    """Return where nodes write their arguments, of those that write to one of several columns of the same kind."""
+    """Return the spacing of each SPACED node that has others beside it: nodes with the same steps and other columns."""
     found = {n: spacing for n in graph.nodes if n.kind is SPACED and (spacing := _find_spacing(n)) is not None}
     columns: dict[tuple[Shape, Shape], set[Shape]] = {}
     for n, spacing in found.items():
@@ -63,8 +63,8 @@ def _find_columns(graph: Graph) -> dict[int, Spacing]:
     return {n.number: spacing for n, spacing in found.items() if len(columns[n.shape, spacing.steps]) > 1}
 
 
-def _are_alike(n: Node, padded: dict[int, Node]) -> bool:
-    """Return whether the operands of a sum are other shapes of paddings of one shape."""
+def _adds_equal_paddings(n: Node, padded: dict[int, Node]) -> bool:
+    """Return whether both operands of a sum are reshaped paddings, and the paddings have the same shape."""
     x, y = n.args
     if not all(a.number in padded and (a.shape, a.dtype) == (n.shape, n.dtype) for a in n.args):
         return False

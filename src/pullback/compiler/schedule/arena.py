@@ -110,7 +110,7 @@ def round_up(n: int) -> int:
 def merge_overwritten(
     values: Iterable[Allocation], over: dict[Hashable, Hashable], results: dict[Hashable, Allocation]
 ) -> tuple[list[Allocation], dict[Hashable, Hashable]]:
-    """Return values, with those that are written over each other as one, and for each the value it is part of."""
+    """Return allocations in which values that overwrite each other are one, and by value the allocation it is in."""
     whose: dict[Hashable, Hashable] = {}
     found: dict[Hashable, Allocation] = {}
     for v in sorted((*values, *results.values()), key=lambda v: v.first):

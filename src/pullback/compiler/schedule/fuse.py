@@ -427,7 +427,7 @@ def fuse(graph: Graph) -> Fused:
 
 
 def find_later_pieces(graph: Graph, made: Fused) -> set[int]:
-    """Return pieces that one kernel stores for others, which could read what these pieces are made of."""
+    """Return the PIECES nodes that need not be stored: kernels that read them could read their arguments."""
     users, wanted, found = graph.users(), {o.number for o in graph.outputs}, set()
     for n in graph.nodes:
         if n.kind is not PIECES or n.number not in made.stored or n.number in wanted:

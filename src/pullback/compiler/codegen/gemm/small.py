@@ -72,7 +72,7 @@ class Blocks(NamedTuple):
     vectors: list[range]
 
     def estimate_cost(self) -> tuple[int, int]:
-        """Return the time of all blocks, in which few sums take as long as ``SUMS``, and their number."""
+        """Return the estimated time of all blocks and their number; fewer sums take as long as ``SUMS`` of them."""
         blocks = [(r.step * v.step, len(r) * len(v)) for r in self.rows for v in self.vectors]
         return sum(max(sums, SUMS) * count for sums, count in blocks), sum(count for _, count in blocks)
 
@@ -114,7 +114,7 @@ class SmallProduct:
         return make_function(code.body, "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z", "ptr noalias %scratch")
 
     def _loop(self, starts: range) -> Iterator[str]:
-        """Emit what is done with the index that this gives once: for each element of a range."""
+        """Emit a loop over a range, and yield its index; the one index itself if the range has no other."""
         if len(starts) > 1:
             with self.code.loop(str(starts.start), starts.stop, starts.step) as i:
                 yield i

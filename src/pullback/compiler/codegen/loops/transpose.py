@@ -108,7 +108,7 @@ class Tile:
 
     @contextmanager
     def _columns(self) -> Iterator[tuple[str, int, int]]:
-        """Loop over columns that are transposed together: the first, how many, and the power of two that holds them.
+        """Yield groups of columns that are transposed together: the first, their number, and that as a power of two.
 
         Four at a time; the last four may have some in common with those before.
         """

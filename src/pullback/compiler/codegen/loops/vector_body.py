@@ -65,7 +65,7 @@ class VectorBody:
             MathBuilder(self.code).flag_rare(reduce(Value.__or__, rare), self.lanes.mask)
 
     def _finish(self, n: Node, values: list[Value]) -> None:
-        """Add a vector to a reduction, or store it, or those of a stack."""
+        """Emit what becomes of the values of a node: they are added to a reduction, stored, or stored as columns."""
         code, plan, access, v = self.code, self.plan, self.access, values[0]
         if n.kind is STACK:
             assert self.mask is None  # rows have at least as many elements as a vector has lanes
