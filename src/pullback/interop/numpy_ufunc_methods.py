@@ -78,7 +78,7 @@ def _fold(ufunc: Any, x: Any, axis: Axis, keepdims: bool = False, initial: Any =
     if not x.ndim and axis in (0, -1):  # as NumPy does
         return x if initial is None else ufunc(initial, x)
     axes = resolve_axes(x.ndim, axis, name)
-    initial = ufunc.identity if initial is None else initial
+    initial = _find_initial(ufunc, x, initial)
     _check_fold(name, ufunc, axes, initial, where)
     rest = [n for i, n in enumerate(x.shape) if i not in axes]
     length = prod([x.shape[i] for i in axes])
@@ -88,13 +88,17 @@ def _fold(ufunc: Any, x: Any, axis: Axis, keepdims: bool = False, initial: Any =
     )
     if not len(x) and initial is None:
         raise ShapeError(f"{name}: there are no elements along axis {axis}, and there is no initial=.")
-    if initial is not None and not isinstance(initial, Tensor):
-        initial = np.asarray(initial, x.dtype)
     made, rows = (x[0], range(1, len(x))) if initial is None else (convert(initial, x.dtype), range(len(x)))
     for i in rows:
         made = ufunc(made, x[i]) if where is True else np.where(chosen[i], ufunc(made, x[i]), made)
     made = made if list(np.shape(made)) == rest else np.copy(np.broadcast_to(made, rest))
     return np.expand_dims(made, axes) if keepdims else made
+
+
+def _find_initial(ufunc: Any, x: Any, initial: Any) -> Any:
+    """Return the value that a reduction begins with, in the dtype of ``x`` unless it is a tensor; None without one."""
+    initial = ufunc.identity if initial is None else initial
+    return initial if initial is None or isinstance(initial, Tensor) else np.asarray(initial, x.dtype)
 
 
 def accumulate(ufunc: Any) -> Any:

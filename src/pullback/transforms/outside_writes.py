@@ -88,19 +88,23 @@ class OutsideState:
         if isinstance(held, FunctionType | MethodType | partial):
             if isinstance(held, partial) or held.__module__ == self.module:
                 self._visit_all(held, list(iterate_names(held)), depth)
-        elif isinstance(held, Tensor):
-            if not held.level and not held.is_variable:
-                self._note(held, path, _sum_up(held.read().value))
-        elif isinstance(held, np.ndarray):
-            self._note(held, path, _sum_up(held))
         elif isinstance(held, dict):
             self._visit_items(held, path, list(held.items()), depth)
         elif isinstance(held, list | tuple):
             self._visit_items(held, path, list(enumerate(held)), depth)
-        elif isinstance(held, set):
-            self._note(held, path, frozenset(held))
+        elif isinstance(held, Tensor | np.ndarray | set):
+            self._note_numbers(held, path)
         elif type(held).__module__ == self.module and not any(map(_is_of_library, _list_modules(held))):
             self._visit_all(held, [(f"{path}.{k}", v) for k, v in getattr(held, "__dict__", {}).items()], depth)
+
+    def _note_numbers(self, held: Any, path: str) -> None:
+        """Note the elements of an array, a tensor that no transform follows, or a set."""
+        if isinstance(held, set):
+            self._note(held, path, frozenset(held))
+        elif isinstance(held, np.ndarray):
+            self._note(held, path, _sum_up(held))
+        elif not held.level and not held.is_variable:
+            self._note(held, path, _sum_up(held.read().value))
 
     def _visit_all(self, holder: Any, named: list[tuple[str, Any]], depth: int) -> None:
         """Note the values of names or attributes, each of which can be bound anew."""
