@@ -76,11 +76,11 @@ def call_elementwise(op: Any) -> Callable[[], Any]:
         for dtype in ("f8", "f4"):
             draw = np.random.default_rng(1)
             for shape in ((), (7,), (3, 4)):
-                xs = [np.asarray(draw.uniform(low, high, shape), dtype)[()] for _ in range(op.form)]
+                xs = [np.asarray(draw.uniform(low, high, shape), dtype)[()] for _ in range(op.arity)]
                 weights = np.asarray(draw.normal(size=shape), dtype)[()]
                 found += pb.value_and_grads(lambda *xs, w=weights: pb.sum(f(*xs) * w))(xs)
                 found.append(f(*map(pb.tensor, xs)))
-                if op.form == 2 and all(map(op.d.differentiable, range(2))):
+                if op.arity == 2 and all(map(op.d.differentiable, range(2))):
                     number = float(draw.uniform(low, high))
                     found.append(pb.grad(lambda x, w=weights, n=number: pb.sum(f(x, n) * w))(xs[0]))
                     found.append(pb.grad(lambda y, w=weights, n=number: pb.sum(f(n, y) * w))(xs[0]))
@@ -92,7 +92,7 @@ def call_elementwise(op: Any) -> Callable[[], Any]:
 FILES = tuple(f"pullback.ops.{name}" for name in ("activations", "elementwise", "math", "scientific", "trigonometry"))
 ELEMENTWISE = {
     op.name: call_elementwise(op) for op in list_ops()
-    if op.elementwise and op.form in (1, 2) and not op.params and op.flows and op.function.__module__.startswith(FILES)
+    if op.elementwise and op.arity in (1, 2) and not op.params and op.flows and op.function.__module__.startswith(FILES)
     and op.name != "prelu"  # which takes no Python number first
 }  # fmt: skip
 

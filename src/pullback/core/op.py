@@ -225,7 +225,8 @@ class Op:
         # which inputs determine the dtype of the result: not conditions and positions
         self.mixing = repeat(d.mixes) if self.variadic or not self.flows else [f is not None for f in d.formulas]
         self.chooses = self.elementwise and isinstance(self.mixing, list) and not all(self.mixing)
-        self.form = 3 if binding.signature == "g, z, args, p" else len(self.inputs)
+        # the inputs of its rules: 1, 2, or 3 for any number of them
+        self.arity = 3 if binding.signature == "g, z, args, p" else len(self.inputs)
         self.run = run or self._kernel_call()
         self.saving = saving
         self.space: dict[str, Any] = {"OP": self}
@@ -376,7 +377,7 @@ class Op:
         """Return the texts with which the functions try machine code first, where there is any."""
         if self.native is None:
             return {"native": "", "native_reflected": ""}
-        args = ", ".join("xy"[: self.form])
+        args = ", ".join("xy"[: self.arity])
         other = NATIVE.format(function="native_reflected", args="y, x")
         return {"native": NATIVE.format(function="native", args=args), "native_reflected": other}
 
@@ -389,12 +390,12 @@ class Op:
 
     def _make_steps(self) -> dict[str, Step]:
         d, vjps = self.d, self.d.vjps()
-        if self.form == 1:
+        if self.arity == 1:
             (dx,) = vjps
             if d.into is None:
                 return {"one": self._make_step(0, dx=dx)}
             return {"one": self._make_step(0, rule=dx, back=add_into(dx, d.into, d.row_rule()))}
-        if self.form == 2:
+        if self.arity == 2:
             return self._make_binary_steps(*vjps)
         rules = self._rules_of_many(vjps)
         add, rows = add_many(rules), d.row_rule()
@@ -458,9 +459,9 @@ class Op:
         """Return the source text of the public function, which depends on the form."""
         _, sign = OPERATORS.get(self.kernel, (None, None))
         sign = None if self.kernel in OTHERWISE else sign
-        if self.form == 1 and self.flows:
+        if self.arity == 1 and self.flows:
             return self._write_unary(sign) if self.acts is elementwise1 and not self.params else self._write_moving()
-        return self._write_binary(sign) if self.form == 2 and self.both else self._write_many()
+        return self._write_binary(sign) if self.arity == 2 and self.both else self._write_many()
 
     def _write_parameters(self, inputs: str) -> tuple[str, str, dict[str, str]]:
         """Return the parameters as items of a dict and as a signature, and the checks of keywords.
@@ -673,9 +674,9 @@ class Op:
         """Return the step and the two operand slots of a node; None if no operand on the tape has a derivative."""
         if not self.flows:
             return None
-        if self.form == 1:
+        if self.arity == 1:
             return self.one, nodes[0], tuple(params.values())
-        if self.form == 2:
+        if self.arity == 2:
             return self._select_step_of_two(nodes, values, live, m)
         return self._select_step_of_many(nodes, values, live, params, m)
 

@@ -239,7 +239,7 @@ class Step:
     @property
     def has_two_inputs(self) -> bool:
         """Whether the slots ``x`` and ``y`` of its nodes hold the two inputs of an op."""
-        return self.op is not None and self.op.form == 2
+        return self.op is not None and self.op.arity == 2
 
     def operands(self, r: Tensor) -> list[Any]:
         """Return the nodes of the inputs of the op that made ``r``; None for an input that is not on the tape."""

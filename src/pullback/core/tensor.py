@@ -85,8 +85,9 @@ class Tensor(TensorOps):
     )
 
     _internal: tuple[str, ...] = (  # attributes for the engine, not listed by dir(x)
-        "all_values", "as_leaf", "beneath", "call_unfollowed", "differentiates", "embed", "form", "g", "has_derivative",
-        "has_tangent", "in_form", "interpret", "is_variable", "level", "links", "meta", "read", "refers",
+        "all_values", "as_leaf", "as_result", "beneath", "call_unfollowed", "differentiates", "embed", "g",
+        "has_derivative", "has_tangent", "interpret", "is_variable", "level", "links", "meta", "read", "refers",
+        "result_kind",
         "stands_for_numbers", "stop_following", "stopped", "strip", "stripped", "unfollowed", "value", "via", "x", "y",
     )  # fmt: skip
     refers = False  # whether it must be read before an op computes with it, as a variable
@@ -204,10 +205,10 @@ class Tensor(TensorOps):
 
     __pandas_priority__ = 5000  # above a DataFrame's: pandas leaves its operators to ours, which take its values
 
-    form = 2  # the form of a gradient by this input: a tensor (see transforms.grad)
+    result_kind = 2  # the kind of a gradient by this input: a tensor (TENSOR in transforms.grad)
 
-    def in_form(self, form: int) -> Any:
-        """Return a result of a transform in the form of its input."""
+    def as_result(self, kind: int) -> Any:
+        """Return a result of a transform as what its input was: a Python number, an array or a tensor."""
         return self
 
     def as_leaf(self) -> Any:

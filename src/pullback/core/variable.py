@@ -559,7 +559,7 @@ def is_watched() -> bool:
 def as_symbol(v: Array) -> Any:
     """Return an array as a symbol of the program that is being traced; a constant tensor if there is none."""
     writes = get_trace()
-    return constant(v) if writes is None else writes.symbol(v).in_form(writes.form)
+    return constant(v) if writes is None else writes.symbol(v).as_result(writes.result_kind)
 
 
 def list_leaves_on(v: Variable, tape: Tape) -> list[Any] | None:

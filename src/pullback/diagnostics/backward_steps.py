@@ -104,7 +104,7 @@ def strengthen(op: Any, d: Any, g: Value, shape: Shape, params: dict[str, Any], 
         return d
     if op.elementwise and np.shape(d) == np.shape(g):
         return select(g == 0, 0, d)
-    if isinstance(op.d, linear) and (op.form == 2 or len(op.inputs) > 1):
+    if isinstance(op.d, linear) and (op.arity == 2 or len(op.inputs) > 1):
         return sum_products(d, g, again)
     if isinstance(op.acts, reduces) and np.shape(d) == tuple(shape):
         return select(spread(g == 0, shape, params.get("axis")), 0, d)

@@ -122,4 +122,4 @@ class Arguments:
         if self.given_tensor or not self.flat:
             return as_tensor(z)
         writes = get_trace() if isinstance(z, Tensor) else None
-        return z if writes is None else z.in_form(writes.form)
+        return z if writes is None else z.as_result(writes.result_kind)

@@ -273,7 +273,7 @@ def split_aux(face: str, out: TensorLike) -> tuple[Any, Any]:
 
 def kind_of(x: Any) -> int:
     if isinstance(x, Tensor):
-        return x.form
+        return x.result_kind
     return ARRAY if hasattr(x, "__array__") else PYTHON
 
 
@@ -357,7 +357,7 @@ def convert_back(v: Any, kind: int) -> Any:
     if kind == PYTHON and type(v) is float64:
         return float(v)  # six times quicker than v.tolist()
     if isinstance(v, Tensor):
-        return v.in_form(kind)
+        return v.as_result(kind)
     if v is None:
         return v
     return v.tolist() if kind == PYTHON else constant(v) if kind == TENSOR else as_symbol(v)

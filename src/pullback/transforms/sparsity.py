@@ -55,7 +55,7 @@ def read_step(r: Tensor) -> tuple[Any, list[Operand], dict[str, Any]]:
     step = r.via.plain
     op = step.op
     found = [Operand(*pair) for pair in zip(step.operands(r), step.values(r), strict=True)]
-    return op, found, {} if op is None or op.form == 2 else dict(zip(op.params, r.y or (), strict=True))
+    return op, found, {} if op is None or op.arity == 2 else dict(zip(op.params, r.y or (), strict=True))
 
 
 # ---- what a program is like, so that two runs of one function can be compared

@@ -55,7 +55,7 @@ class OutputKinds:
         x = x.read() if isinstance(x, Tensor) else x
         if not isinstance(x, Symbol):
             return _tensor if isinstance(x, Tensor) else _array
-        return _plain if x.form == PYTHON else None
+        return _plain if x.result_kind == PYTHON else None
 
     @cached_property
     def takes(self) -> list[int]:

@@ -240,24 +240,24 @@ class Symbol(Wrapped):
         return np.empty(0, self.dtype)
 
     @property
-    def form(self) -> int:  # type: ignore[override]
+    def result_kind(self) -> int:  # type: ignore[override]
         return PYTHON if self.weak or self.node.number in self.traced_by.lists else GIVEN
 
     def as_leaf(self) -> Symbol:
         """Return the value of a leaf of a tape; Python numbers become float64."""
-        if self.form != PYTHON:
+        if self.result_kind != PYTHON:
             return self
         node = self.traced_by.lists.get(self.node.number, self.node)
         if node.dtype.kind not in "fc":
             node = self.traced_by.cast(node, np.dtype(np.float64))
         return Symbol(self.traced_by, node)
 
-    def in_form(self, form: int) -> Symbol:
-        if form == PYTHON and not self.shape:
+    def as_result(self, kind: int) -> Symbol:
+        if kind == PYTHON and not self.shape:
             return Symbol(self.traced_by, self.node, BY_KIND[self.dtype.kind])
-        if form == PYTHON:
+        if kind == PYTHON:
             self.traced_by.lists.setdefault(self.node.number, self.node)
-        elif form == GIVEN:
+        elif kind == GIVEN:
             self.traced_by.given_back.add(self.node.number)
         return self
 
@@ -388,7 +388,7 @@ class Trace:
     """The trace of one function."""
 
     writes = True  # assignments to variables are traced too
-    form = GIVEN
+    result_kind = GIVEN
 
     def __init__(self) -> None:
         self.level = new_level()

@@ -353,7 +353,7 @@ def _count_words(record: Mapping[str, int]) -> int:
 
 def _is_plain_formula(op: Op, count: int) -> bool:
     """Return whether an op is a formula of this library of one or two inputs, without parameters."""
-    if op.params or op.form != count or not op.flows or op.kernel in (np.power, np.floor_divide):
+    if op.params or op.arity != count or not op.flows or op.kernel in (np.power, np.floor_divide):
         return False
     if not str(op.function.__module__).startswith("pullback."):
         return False  # a function of the user's may compute something else at each call
