@@ -113,9 +113,23 @@ def test_compiled_draws_have_right_moments_and_histogram() -> None:
     assert abs(np.mean(z[1:] * z[:-1])) < 5 / np.sqrt(z.size)
 
 
+GENERATOR = np.random.default_rng(0)
+
+
 def test_numpy_draws_while_tracing_warn() -> None:
     generator = np.random.default_rng(0)
-    for f in (lambda x: x + np.random.normal(size=3), lambda x: x + generator.normal(size=3)):  # noqa: NPY002
+
+    def add_noise(x: Any) -> Any:
+        return x + generator.normal(size=3)
+
+    functions: list[Any] = [
+        lambda x: x + np.random.normal(size=3),  # noqa: NPY002
+        lambda x: x + generator.normal(size=3),
+        lambda x: add_noise(x),
+        lambda x: pb.scan(lambda c, v: (c + v * generator.normal(), None), 0.0, x)[0],
+        lambda x: pb.map(lambda v: v * GENERATOR.normal(), x),
+    ]
+    for f in functions:
         with pytest.warns(TracedDrawWarning, match="pb.random") as caught:
             pb.compile(f)(np.zeros(3))
         assert caught[0].filename == __file__

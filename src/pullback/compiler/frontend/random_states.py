@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from inspect import unwrap
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from pullback.errors import TracedDrawWarning
@@ -20,10 +20,11 @@ FRESH = 623  # the position of NumPy's global generator, a Mersenne Twister, bef
 
 @contextmanager
 def warn_of_draws(f: Callable[..., Any]) -> Iterator[None]:
-    """Warn if the block, which traces ``f``, draws from NumPy's global generator or one that ``f`` has by name."""
-    before = _read_states(f)
+    """Warn if the block, which traces ``f``, draws from NumPy's global generator or one that ``f`` reaches by name."""
+    generators = _find_generators(f)
+    before = _read_states(generators)
     yield
-    after = _read_states(f)
+    after = _read_states(generators)
     if before != after and (before or after[0][1] != FRESH):
         name = getattr(f, "__name__", "f")
         warnings.warn(
@@ -35,8 +36,8 @@ def warn_of_draws(f: Callable[..., Any]) -> Iterator[None]:
         )
 
 
-def _read_states(f: Callable[..., Any]) -> list[Any]:
-    """Return the states of the generators; an empty list if NumPy's package of them was never imported."""
+def _read_states(generators: list[Any]) -> list[Any]:
+    """Return the states of NumPy's own generator and of others; an empty list if their package was never imported."""
     package = sys.modules.get("numpy.random")
     if package is None:
         return []
@@ -45,11 +46,34 @@ def _read_states(f: Callable[..., Any]) -> list[Any]:
         states: list[Any] = [(state["state"]["key"].tobytes(), state["state"]["pos"])]
     else:
         states = [str(state)]
-    f = unwrap(f)
-    if not isinstance(f, FunctionType):
-        return states
-    held = [f.__globals__.get(name) for name in f.__code__.co_names]
+    return states + [str(x.bit_generator.state) for x in generators]
+
+
+def _find_generators(f: Callable[..., Any]) -> list[Any]:
+    """Return the generators that ``f`` has by name, or that functions inside it and of the same module have."""
+    package = sys.modules.get("numpy.random")
+    found: dict[int, Any] = {}
+    waiting, seen = [unwrap(f)], set()
+    while waiting and package is not None:
+        g = waiting.pop()
+        if not isinstance(g, FunctionType) or id(g.__code__) in seen:
+            continue
+        seen.add(id(g.__code__))
+        for x in _list_held(g):
+            if isinstance(x, package.Generator):
+                found[id(x)] = x
+            elif isinstance(x, FunctionType) and x.__module__ == g.__module__:
+                waiting.append(x)
+    return list(found.values())
+
+
+def _list_held(f: FunctionType) -> list[Any]:
+    """Return what a function, and the functions defined inside it, find by global names and in its closure."""
+    codes = [f.__code__]
+    for code in codes:
+        codes += [x for x in code.co_consts if isinstance(x, CodeType)]
+    held = [f.__globals__.get(name) for code in codes for name in code.co_names]
     for cell in f.__closure__ or ():
         with suppress(ValueError):  # it is empty
             held.append(cell.cell_contents)
-    return states + [str(x.bit_generator.state) for x in held if isinstance(x, package.Generator)]
+    return held
