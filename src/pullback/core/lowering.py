@@ -25,10 +25,13 @@ import numpy as np
 
 
 class scalar:
-    """``draws``: the op draws random numbers, by a generator that other array libraries do not have."""
+    """``draws``: the op draws random numbers, by a generator that other array libraries do not have.
 
-    def __init__(self, emit: Callable[..., Any], draws: bool = False) -> None:
-        self.emit, self.draws = emit, draws
+    ``is_minor``: what uses the results takes far longer than the op, so that kernels with it are short, not quick.
+    """
+
+    def __init__(self, emit: Callable[..., Any], draws: bool = False, is_minor: bool = False) -> None:
+        self.emit, self.draws, self.is_minor = emit, draws, is_minor
 
 
 class fold:

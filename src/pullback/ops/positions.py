@@ -54,7 +54,8 @@ def is_position_wrong(at: TensorLike, /, length: int) -> Any:
             s.less(at, 0),
             s.select(s.less(at, -length), 0, at + length),
             s.select(s.less(at, length), at, 0),
-        )
+        ),
+        is_minor=True,  # whole rows are read or written at the positions
     ),
 )
 def resolve_position(at: TensorLike, /, length: int) -> Any:

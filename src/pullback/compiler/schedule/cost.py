@@ -21,3 +21,8 @@ def estimate_cost(n: Node) -> int:
     constants = tuple([a.data.item() if is_number(a) else None for a in n.args])
     count = count_instructions(op, dtypes, code_of(n.dtype), Frozen(params) if params else NO_PARAMS, constants)
     return max(1, ((count or 0) + PER_UNIT // 2) // PER_UNIT)
+
+
+def is_minor(n: Node) -> bool:
+    """Return whether what uses a node takes far longer than the node itself."""
+    return n.kind is MAP and isinstance(n.data[0].lower, scalar) and n.data[0].lower.is_minor

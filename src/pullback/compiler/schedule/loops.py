@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pullback.compiler.builder import first_lanes, last_lanes
 from pullback.compiler.ir.graph import Node, is_number, squeeze
 from pullback.compiler.ir.kinds import FOLD, PIECES, STACK, TAKE, VIEW, Kind
-from pullback.compiler.schedule.cost import estimate_cost
+from pullback.compiler.schedule.cost import estimate_cost, is_minor
 from pullback.compiler.schedule.fuse import (
     AFTER,
     FULL,
@@ -477,7 +477,7 @@ class LoopPlan:
     def _count_registers(self) -> int:
         """Return the number of registers of a vector: several, if rows are long and elements contiguous."""
         rows, columns = self.axes
-        if not columns or self.is_by_element or self._has_kind(TAKE):
+        if not columns or self.is_by_element or self._has_kind(TAKE) or any(map(is_minor, self.kernel.nodes)):
             return 1
         inner = columns[-1].members[-1]
         apart = self._find_apart(inner)

@@ -31,7 +31,11 @@ def combine(code: Code, n: Node, total: Value, more: Value) -> Value:
 
 
 def reduce_lanes(code: Code, n: Node, v: Value) -> Value:
-    """Return the lanes of a vector reduced to one number, halving the vector at each step."""
+    """Return the lanes of a vector reduced to one number, halving the vector at each step; of bools, all at once."""
+    if v.kind == "b" and v.width > 1:  # any and all, maximum and minimum: whether a lane differs from the identity
+        bits = code.op(f"bitcast {v!r} to i{v.width}")
+        is_any = identity(n, 1) == literal(0, "b1", 1)
+        return Value(code, code.op(f"icmp {'ne' if is_any else 'eq'} i{v.width} {bits}, {0 if is_any else -1}"), "b1", 1)
     while v.width > 1:
         half = v.width // 2
         v = combine(code, n, slice_lanes(v, 0, half), slice_lanes(v, half, half))
@@ -217,4 +221,6 @@ def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
                 write_vector(code, total, code.op(f"getelementptr {memory}, ptr %o{number}, i64 {to}"), None)
     declared |= code.declared
     results = [f"ptr %o{i}" for i in range(len(plan.after))]
-    return make_function(code.body, *results, "ptr %partial", "i64 %parts")
+    # Of single numbers there are so few that LLVM takes longer to optimize the loop than the loop takes in many calls.
+    attributes = "noinline " if any(map(plan.is_column, plan.after)) else "noinline optnone "
+    return make_function(code.body, *results, "ptr %partial", "i64 %parts", attributes=attributes)
