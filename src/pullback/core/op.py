@@ -9,8 +9,8 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, update_wrapper
-from itertools import repeat
+from functools import cached_property, partial, update_wrapper
+from itertools import chain, repeat
 from threading import RLock
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -101,7 +101,12 @@ NUMPY_KEYWORDS = frozenset({"dtype", "initial", "kind", "mode", "order", "out", 
 MAX_UNBUILT_CALLS = 256  # calls that would not use an op's generated function, after which it is built nevertheless
 CALLS_PER_LARGE = 64  # as how many of these a call with a large array counts: its backward pass needs machine code
 BUILDING = RLock()  # held while an op's functions are generated; reentrant, since its rules may build other ops
-STEPS = ("one", "both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit", "many")
+STEPS_BY_ARITY = {
+    1: ("one",),
+    2: ("both", "both_fit", "fit_x", "fit_y", "left", "left_fit", "right", "right_fit"),
+    3: ("many",),
+}
+STEPS = tuple(chain.from_iterable(STEPS_BY_ARITY.values()))
 
 
 def list_ops() -> list[Op]:
@@ -292,9 +297,11 @@ class Op:
     # ---- built at first use
 
     def __getattr__(self, name: str) -> Any:
-        if name in STEPS:  # needed before the first call
-            self._build_steps()
-            return self.__dict__.get(name)
+        if name in STEPS:  # one by one: a program that is compiled needs few of them
+            with BUILDING:
+                if name not in self.__dict__:
+                    self.__dict__[name] = self._make_step_by_name(name)
+            return self.__dict__[name]
         raise AttributeError(name)
 
     def first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -326,7 +333,6 @@ class Op:
         with BUILDING:
             if self.function.__code__ is first_call.__code__:
                 native.built.append(self)  # first: machine code may be started by another thread
-                self._build_steps()
                 self.native = None if native.machine is None else native.machine.make_op(self)
                 self._write_functions()
         return self.reflected if reflecting else self.function
@@ -360,7 +366,7 @@ class Op:
             "note_view": note_view, "OBJECT": OBJECT, "call_with_unknown": call_with_unknown,
             "REQUIRED": templates.REQUIRED, **others,
             **{f"_{n}": templates.REQUIRED if n in self.required else d for n, d in self.params.items()},
-            **{k: self.__dict__.get(k) for k in STEPS},
+            **{k: getattr(self, k) for k in STEPS},
         }  # fmt: skip
 
     def set_observed(self, on: bool) -> None:
@@ -381,29 +387,25 @@ class Op:
         other = NATIVE.format(function="native_reflected", args="y, x")
         return {"native": NATIVE.format(function="native", args=args), "native_reflected": other}
 
-    def _build_steps(self) -> None:
-        """Make the steps: one for each choice of operands on the tape, with and without broadcasting."""
-        with BUILDING:
-            if "one" not in self.__dict__:
-                made = self._make_steps() if self.flows else {}
-                self.__dict__.update(dict.fromkeys(STEPS), **made)  # at once: other threads see all of them or none
-
-    def _make_steps(self) -> dict[str, Step]:
-        d, vjps = self.d, self.d.vjps()
-        if self.arity == 1:
-            (dx,) = vjps
-            if d.into is None:
-                return {"one": self._make_step(0, dx=dx)}
-            return {"one": self._make_step(0, rule=dx, back=add_into(dx, d.into, d.row_rule()))}
+    def _make_step_by_name(self, name: str) -> Step | None:
+        """Return the step for one choice of operands on the tape, with or without broadcasting; None if it has none."""
+        if not self.flows or name not in STEPS_BY_ARITY[self.arity]:
+            return None
         if self.arity == 2:
-            return self._make_binary_steps(*vjps)
-        rules = self._rules_of_many(vjps)
+            return self._make_binary_step(name)
+        d = self.d
+        if self.arity == 1:
+            (dx,) = self.vjps
+            if d.into is None:
+                return self._make_step(0, dx=dx)
+            return self._make_step(0, rule=dx, back=add_into(dx, d.into, d.row_rule()))
+        rules = self._rules_of_many(self.vjps)
         add, rows = add_many(rules), d.row_rule()
         inputs = range(1 if self.variadic else len(self.inputs))
         back = add if rows is None else add_rows_picked(add, rows)
         many = self._make_step(*inputs, rules=rules, back=back)
         many.loose = LooseStep(self, rules=rules)
-        return {"many": many}
+        return many
 
     def _make_step(self, *of: int, fitted: bool = False, **rules: Any) -> Step:
         """Return a step with the rules of some inputs; with ``fitted``, they sum over broadcast axes."""
@@ -418,25 +420,39 @@ class Op:
         made.loose = loose
         return made
 
-    def _make_binary_steps(self, dx: Any, dy: Any) -> dict[str, Step]:
-        """Return the steps of an op of two inputs."""
-        made: dict[str, Step] = {}
-        name, step, fit_step = self.name, self._make_step, self._fit_step
-        straight, crossed = "g, z, x, y", "g, z, y, x"  # crossed: the tensor is the second operand
-        fx, fy = derive_rule(name, dx, straight, fit, "x"), derive_rule(name, dy, straight, fit, "y")
-        back, fback = derive_rule(name, dy, crossed), derive_rule(name, dy, crossed, fit, "y")
-        if dx and dy:
-            both = made["both"] = step(0, 1, dx=dx, dy=dy)
-            made["both_fit"] = fit_step(both, 0, 1, dx=fx, dy=fy)
-            made["fit_x"] = fit_step(both, 0, 1, dx=fx, dy=dy)
-            made["fit_y"] = fit_step(both, 0, 1, dx=dx, dy=fy)
-        if dx:
-            left = made["left"] = step(0, dx=dx)
-            made["left_fit"] = fit_step(left, 0, dx=fx)
-        if dy:
-            right = made["right"] = step(1, dx=back, crossed=True)
-            made["right_fit"] = fit_step(right, 1, dx=fback)
-        return made
+    def _make_binary_step(self, name: str) -> Step | None:
+        """Return a step of an op of two inputs; None if one of them that is on the tape has no derivative."""
+        dx, dy = self.vjps
+        crossed = "g, z, y, x"  # the tensor is the second operand
+        if name == "left":
+            return dx and self._make_step(0, dx=dx)
+        if name == "left_fit":
+            return dx and self._fit_step(self.left, 0, dx=self.fit_dx)
+        if name == "right":
+            return dy and self._make_step(1, dx=derive_rule(self.name, dy, crossed), crossed=True)
+        if name == "right_fit":
+            return dy and self._fit_step(self.right, 1, dx=derive_rule(self.name, dy, crossed, fit, "y"))
+        if not (dx and dy):
+            return None
+        if name == "both":
+            return self._make_step(0, 1, dx=dx, dy=dy)
+        fits_x, fits_y = name != "fit_y", name != "fit_x"
+        return self._fit_step(self.both, 0, 1, dx=self.fit_dx if fits_x else dx, dy=self.fit_dy if fits_y else dy)
+
+    @cached_property
+    def vjps(self) -> list[Any]:
+        """The rule of each input; None for one without a derivative."""
+        return self.d.vjps()
+
+    @cached_property
+    def fit_dx(self) -> Any:
+        """The rule of the first of two inputs, which sums over broadcast axes."""
+        return derive_rule(self.name, self.vjps[0], "g, z, x, y", fit, "x")
+
+    @cached_property
+    def fit_dy(self) -> Any:
+        """The rule of the second of two inputs, which sums over broadcast axes."""
+        return derive_rule(self.name, self.vjps[1], "g, z, x, y", fit, "y")
 
     def _rules_of_many(self, vjps: Sequence[Any]) -> Callable[..., Any]:
         """Return the rules of an op of any number of inputs as one function, which returns a cotangent for each."""

@@ -74,10 +74,9 @@ class Executable:
         if any(s.host_op for s in self.manifest.segments):
             segments = SegmentedProgram(self)
             return segments if segments.complete else self._run_with_ctypes
-        leaves = Leaves(
-            HOLE, [HOLE] * len(self.inputs), self._list_signatures(self.inputs), (HOLE,) * len(self.outputs)
-        )
-        found = self.entry(leaves, ArgumentFitter(self._list_signatures(self.inputs), self.entry(leaves, self._refuse)))
+        kinds = self._list_signatures(self.inputs)
+        leaves = Leaves(HOLE, [HOLE] * len(self.inputs), kinds, (HOLE,) * len(self.outputs))
+        found = self.entry(leaves, ArgumentFitter(kinds, partial(self.entry, leaves, self._refuse)))
         return found or self._run_with_ctypes
 
     def entry(
@@ -214,10 +213,14 @@ def fit_array(v: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 class ArgumentFitter:
-    """Calls a program with arguments that are converted to what it takes."""
+    """Calls a program, which is made by ``make_call``, with arguments that are converted to what it takes."""
 
-    def __init__(self, kinds: Sequence[tuple[tuple[int, ...], Any, Any]], call: Any) -> None:
-        self.kinds, self.call = kinds, call
+    def __init__(self, kinds: Sequence[tuple[tuple[int, ...], Any, Any]], make_call: Callable[[], Any]) -> None:
+        self.kinds, self.make_call = kinds, make_call
+
+    @cached_property
+    def call(self) -> Any:
+        return self.make_call()
 
     def __call__(self, *values: Any) -> Any:
         # A number stays the object that it is: a segment writes its result over one that a segment before made.
@@ -304,7 +307,7 @@ class SegmentedProgram:
             inputs = [*given, arena]
             return native.make_segment_entry(native.code[name], leaves, inputs, results, otherwise, arena_from=arena)
 
-        found = make(ArgumentFitter(kinds, make(refuse)))
+        found = make(ArgumentFitter(kinds, partial(make, refuse)))
         self.complete &= found is not None
         return found
 

@@ -34,8 +34,8 @@ def reduce_lanes(code: Code, n: Node, v: Value) -> Value:
     """Return the lanes of a vector reduced to one number, halving the vector at each step; of bools, all at once."""
     if v.kind == "b" and v.width > 1:  # any and all, maximum and minimum: whether a lane differs from the identity
         bits = code.op(f"bitcast {v!r} to i{v.width}")
-        is_any = identity(n, 1) == literal(0, "b1", 1)
-        return Value(code, code.op(f"icmp {'ne' if is_any else 'eq'} i{v.width} {bits}, {0 if is_any else -1}"), "b1", 1)
+        compare = f"ne i{v.width} {bits}, 0" if identity(n, 1) == literal(0, "b1", 1) else f"eq i{v.width} {bits}, -1"
+        return Value(code, code.op(f"icmp {compare}"), "b1", 1)
     while v.width > 1:
         half = v.width // 2
         v = combine(code, n, slice_lanes(v, 0, half), slice_lanes(v, half, half))
