@@ -28,7 +28,7 @@ class LoopPlanner:
             moved = [signature.begins.get(n.number, 0) for n in arrays]
             offsets = [at + new - old for at, new, old in zip(_list_offsets(plan), moved, begins, strict=False)]
             return PlannedLoops(plan, arrays, tuple(offsets))
-        plan = LoopPlan(kernel, self.fused, self.target)
+        plan = LoopPlan(kernel, self.fused, self.target).decide()
         arrays = (*plan.arrays, *plan.after)
         if all(a.number in signature.places for a in arrays):
             begins = [signature.begins.get(a.number, 0) for a in arrays]

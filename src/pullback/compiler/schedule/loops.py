@@ -63,6 +63,12 @@ LARGE_TILE_ROWS = 64  # the same for larger arrays, of which the CPU prefetches 
 TILE_ROW_BYTES = 512  # of a row of such a block
 MAX_TILE_SIDE = 8  # rows and columns of the squares that a tile is transposed by
 
+# The properties of a plan that others do not need, so that they would first be computed by code generation.
+DECISIONS = (
+    "_whole_loads", "partial_at", "reads_across_rows", "row_reductions", "rows_at_once", "segments", "uniform_uses",
+    "width",
+)  # fmt: skip
+
 
 class Axis(NamedTuple):
     """One axis of the loops: its length, and the axes of the kernel that are merged in it."""
@@ -134,6 +140,12 @@ class LoopPlan:
         self.split = kernel.split
         self.stored = [n for n in kernel.nodes if n.number in fused.stored and kernel.levels[n.number] != AFTER]
         self.after = [n for n in kernel.nodes if kernel.levels[n.number] == AFTER]
+
+    def decide(self) -> LoopPlan:
+        """Return the plan with all its properties computed: code generation decides nothing about loops."""
+        for name in DECISIONS:
+            getattr(self, name)
+        return self
 
     def uses_of(self, n: Node) -> list[Use]:
         """Return the uses of a node's arguments along the axes of the kernel."""
