@@ -128,7 +128,46 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "TransformedTargetRegressor": lambda: compose.TransformedTargetRegressor(
         linear_model.Ridge(), transformer=preprocessing.StandardScaler()
     ).fit(X, Y),
+    # options
+    "TweedieRegressor identity": lambda: linear_model.TweedieRegressor(power=0).fit(X, Y),
+    "RidgeClassifier, 2": lambda: linear_model.RidgeClassifier().fit(X, TWO),
+    "LDA eigen": lambda: discriminant_analysis.LinearDiscriminantAnalysis(solver="eigen").fit(X, THREE),
+    "LDA lsqr": lambda: discriminant_analysis.LinearDiscriminantAnalysis(solver="lsqr").fit(X, TWO),
+    "QDA, 2": lambda: discriminant_analysis.QuadraticDiscriminantAnalysis().fit(X, TWO),
+    "Nystroem laplacian": lambda: kernel_approximation.Nystroem(kernel="laplacian", n_components=5, random_state=0).fit(X),
+    "KernelRidge, two targets": lambda: kernel_ridge.KernelRidge(kernel="polynomial").fit(X, np.stack([Y, -Y], 1)),
+    "GaussianProcessRegressor Matern 1.5": lambda: gaussian_process.GaussianProcessRegressor(
+        K.Matern(1.5, nu=1.5) + K.Matern(2.0, nu=0.5) * K.Matern([1.0, 2.0, 3.0], nu=np.inf), optimizer=None, alpha=0.1
+    ).fit(X, Y),
+    "FastICA without whitening": lambda: decomposition.FastICA(whiten=False, random_state=0).fit(X),
+    "MinMaxScaler clip": lambda: preprocessing.MinMaxScaler(clip=True).fit(X / 3),
+    "Normalizer l1": lambda: preprocessing.Normalizer("l1").fit(X),
+    "Normalizer max": lambda: preprocessing.Normalizer("max").fit(X),
+    "PowerTransformer box-cox": lambda: preprocessing.PowerTransformer("box-cox").fit(np.abs(X)),
+    "SplineTransformer continue": lambda: preprocessing.SplineTransformer(
+        degree=2, knots="quantile", extrapolation="continue", include_bias=False
+    ).fit(X / 4),
+    "SplineTransformer constant": lambda: preprocessing.SplineTransformer().fit(X / 4),
+    "Pipeline passthrough": lambda: pipeline.Pipeline(
+        [("a", "passthrough"), ("b", preprocessing.StandardScaler()), ("c", decomposition.PCA(2))]
+    ).fit(X),
+    "Pipeline of nothing": lambda: pipeline.Pipeline([("a", "passthrough")]).fit(X),
+    "ColumnTransformer drop": lambda: compose.ColumnTransformer(
+        [("a", preprocessing.StandardScaler(), [0]), ("b", "drop", [1])], remainder="passthrough"
+    ).fit(X),
+    "FeatureUnion weights": lambda: pipeline.FeatureUnion(
+        [("a", preprocessing.StandardScaler()), ("b", "drop"), ("c", preprocessing.FunctionTransformer(np.tanh))],
+        transformer_weights={"a": 2.0},
+    ).fit(X),
+    "FunctionTransformer": lambda: preprocessing.FunctionTransformer(np.clip, kw_args={"a_min": -0.5, "a_max": 0.5}).fit(X),
+    "StackingClassifier passthrough": lambda: ensemble.StackingClassifier(
+        [("a", linear_model.LogisticRegression()), ("b", svm.SVC())], linear_model.LogisticRegression(), cv=2, passthrough=True
+    ).fit(X, THREE),
+    "TransformedTargetRegressor pipeline": lambda: compose.TransformedTargetRegressor(
+        linear_model.Ridge(), transformer=pipeline.make_pipeline(preprocessing.StandardScaler(), decomposition.PCA(2))
+    ).fit(X, np.stack([Y, -(Y**2)], 1)),
 }  # fmt: skip
+POSITIVE = ("MultinomialNB", "PowerTransformer box-cox")
 REFUSED: dict[str, Callable[[], Any]] = {
     "RandomForestRegressor": lambda: ensemble.RandomForestRegressor(3).fit(X, Y),
     "GradientBoostingRegressor": lambda: ensemble.GradientBoostingRegressor(n_estimators=3).fit(X, Y),
@@ -167,18 +206,18 @@ def judge_estimator(name: str) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = {**ESTIMATORS, **REFUSED}[name]()
-    x = np.abs(AT) if name == "MultinomialNB" else AT[:, :1] if name == "IsotonicRegression" else AT
+    x = np.abs(AT) if name in POSITIVE else AT[:, :1] if name == "IsotonicRegression" else AT
     try:
-        methods = pb.sklearn.differentiable(fitted) and [
-            m for m in ("predict", "predict_proba", "decision_function", "transform", "score_samples")
-            if m in find_methods(fitted)
-        ]  # fmt: skip
+        methods = [*find_methods(fitted)]
     except Exception as error:
         return f"refused: {type(error).__name__}: {str(error)[:110]}"
     for method in methods:
-        results = compare(pb.sklearn.differentiable(fitted, method), getattr(fitted, method), x)
+        f, at = pb.sklearn.differentiable(fitted, method), fitted.transform(x) if method == "inverse_transform" else x
+        results = compare(f, getattr(fitted, method), at)
         if results != "right":
             return f"{method} {results}"
+        if not np.allclose(pb.vmap(f)(at[None])[0], f(at)):
+            return f"{method} wrong under vmap"
     return "right"
 
 

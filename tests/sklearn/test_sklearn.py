@@ -33,8 +33,30 @@ def counts() -> Any:
 
 @pytest.mark.filterwarnings("ignore")
 def test_fitted_estimators_values_and_gradients(counts: Any) -> None:
-    results = {name: counts.judge_estimator(name) for name in sample([*counts.ESTIMATORS], 3)}
+    results = {name: counts.judge_estimator(name) for name in counts.ESTIMATORS}
     assert {*results.values()} == {"right"}, results
+
+
+@pytest.mark.parametrize("name", ["KMeans", "SplineTransformer", "PowerTransformer", "SVC 3"])
+def test_fitted_estimators_compile(counts: Any, name: str) -> None:
+    f = pb.sklearn.differentiable(counts.ESTIMATORS[name]())
+    np.testing.assert_allclose(pb.compile(f)(counts.AT), f(counts.AT), rtol=1e-9, atol=1e-12)
+
+
+def test_normalizer_keeps_rows_of_zeros(counts: Any) -> None:
+    normalize = pb.sklearn.differentiable(counts.ESTIMATORS["Normalizer"]())
+    value, slope = pb.value_and_grad(lambda X: np.sum(normalize(X)))(np.array([[0.0, 0.0], [3.0, 4.0]]))
+    np.testing.assert_allclose(value, 1.4)
+    np.testing.assert_allclose(slope, [[1.0, 1.0], [0.032, -0.024]])
+
+
+def test_isotonic_regression_outside_of_data_is_nan_by_default(counts: Any) -> None:
+    from sklearn.isotonic import IsotonicRegression
+
+    fitted, at = IsotonicRegression().fit([0.0, 1.0, 2.0], [0.0, 1.0, 4.0]), np.array([[-1.0], [1.5], [3.0]])
+    np.testing.assert_allclose(pb.sklearn.differentiable(fitted)(at), fitted.predict(at))
+    alone = IsotonicRegression().fit([1.0], [2.0])
+    np.testing.assert_allclose(pb.sklearn.differentiable(alone)(at), alone.predict(at))
 
 
 def test_constant_estimators_are_refused(counts: Any) -> None:
@@ -51,6 +73,31 @@ def test_differentiable_refuses_bad_arguments(counts: Any) -> None:
         pb.sklearn.differentiable(fitted)(np.ones(3))
     with pytest.raises(NoRuleError, match="has no rule"):
         pb.sklearn.differentiable(object())
+
+
+def test_differentiable_refuses_options_without_rule(counts: Any) -> None:
+    from sklearn import compose, ensemble, gaussian_process, linear_model, preprocessing, svm
+    from sklearn.gaussian_process import kernels
+
+    logistic = counts.ESTIMATORS["LogisticRegression, 3"]()
+    logistic.multi_class = "ovr"  # an argument of versions before 1.8
+    processes = [
+        gaussian_process.GaussianProcessRegressor(kernel, optimizer=None).fit(X, Y)
+        for kernel in (kernels.PairwiseKernel(), kernels.Matern(nu=0.7))
+    ]
+    votes = [("a", linear_model.LogisticRegression()), ("b", svm.SVC())]
+    cases = [
+        (logistic, "multi_class='ovr', solver='lbfgs' and 3 classes has no rule"),
+        (processes[0], "the kernel PairwiseKernel has no rule; there are RBF, Matern"),
+        (processes[1], "Matern with nu=0.7 has no rule; there are 0.5, 1.5, 2.5 and inf"),
+        (svm.SVR(kernel="precomputed").fit(X @ X.T, Y), "the kernel 'precomputed' has no rule; there are linear, poly"),
+        (preprocessing.SplineTransformer(extrapolation="periodic").fit(X), "extrapolation='periodic' has no rule"),
+        (ensemble.VotingClassifier(votes).fit(X, Y > 0), "voting='hard' counts votes"),
+        (compose.TransformedTargetRegressor(func=np.exp, inverse_func=np.log).fit(X, Y), "needs a scaler"),
+    ]
+    for fitted, message in cases:
+        with pytest.raises(NoRuleError, match=message):
+            pb.sklearn.differentiable(fitted)(X)
 
 
 def test_subclass_with_own_predict_is_refused(counts: Any) -> None:
@@ -92,8 +139,15 @@ def test_sklearn_regressor_with_custom_model(counts: Any) -> None:
     assert np.allclose(found[0], slopes, rtol=1e-4)
     robust = pb.sklearn.PullbackRegressor(loss=lambda z, y: np.mean(np.sqrt(1 + (z - y) ** 2))).fit(X, X[:, 0])
     assert robust.score(X, X[:, 0]) > 0.9
+    line = pb.sklearn.PullbackRegressor(lambda p, X: X @ p, np.ones(2), penalty=0.0).fit(X, X[:, 0] - X[:, 0].mean())
+    np.testing.assert_allclose(line.params_, [X[:, 0].std(), 0.0], atol=1e-5)
     with pytest.raises(ArgumentError, match="needs params"):
         pb.sklearn.PullbackRegressor(network).fit(X, Y)
+
+
+def test_sklearn_classifier_of_one_class_raises(counts: Any) -> None:
+    with pytest.raises(ValueError, match="y must have at least two classes"):
+        pb.sklearn.PullbackClassifier().fit(X, np.zeros(30))
 
 
 @pytest.mark.filterwarnings("ignore")

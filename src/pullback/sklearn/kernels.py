@@ -21,7 +21,7 @@ def square_distances(X: Value, Y: Value) -> Any:
 def compute_distances(X: Value, Y: Value) -> Any:
     """Return the Euclidean distances; the derivative where two rows are the same is 0."""
     squares = square_distances(X, Y)
-    apart = np.asarray(squares > 0)
+    apart = squares > 0
     return np.where(apart, np.sqrt(np.where(apart, squares, 1.0)), 0.0)
 
 

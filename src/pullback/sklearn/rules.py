@@ -80,15 +80,19 @@ def exponential_link(e: BaseEstimator, find: Find) -> Methods:
 
 
 def linear_scores(e: BaseEstimator, find: Find) -> Methods:
-    return {"decision_function": lambda X: flat_if_one(X @ e.coef_.T + e.intercept_)}
+    return {"decision_function": lambda X: flat_if_one(X @ np.atleast_2d(e.coef_).T + e.intercept_)}
 
 
 def logistic(e: BaseEstimator, find: Find) -> Methods:
     scores = linear_scores(e, find)["decision_function"]
-    if len(e.classes_) == 2:
+    has_two, asked = len(e.classes_) == 2, getattr(e, "multi_class", "")  # an argument of versions before 1.8
+    if asked == ("multinomial" if has_two else "ovr") or (not has_two and e.solver == "liblinear"):
+        raise NoRuleError(
+            f"sklearn.differentiable: {type(e).__name__} with multi_class={asked!r}, solver={e.solver!r} and "
+            f"{len(e.classes_)} classes has no rule."
+        )
+    if has_two:
         proba: Any = lambda X: two_columns(sigmoid(scores(X)))  # noqa: E731
-    elif getattr(e, "multi_class", "") == "ovr":
-        raise NoRuleError("sklearn.differentiable: LogisticRegression with multi_class='ovr' has no rule.")
     else:
         proba = lambda X: softmax(scores(X))  # noqa: E731
     return {"decision_function": scores, "predict_proba": proba, "predict_log_proba": lambda X: np.log(proba(X))}
@@ -107,7 +111,7 @@ def linear_discriminants(e: BaseEstimator, find: Find) -> Methods:
         centered = X - e.xbar_ if e.solver == "svd" else X
         return (centered @ e.scalings_)[:, : e._max_components]
 
-    return {**logistic(e, find), "transform": transform}
+    return {**logistic(e, find), **({} if e.solver == "lsqr" else {"transform": transform})}
 
 
 def quadratic_discriminants(e: BaseEstimator, find: Find) -> Methods:
@@ -180,7 +184,7 @@ def support_classes(e: BaseEstimator, find: Find) -> Methods:
         sums: list[Any] = [0.0] * count
         votes: list[Any] = [0.0] * count
         for k, (i, j) in enumerate(pairs):
-            z, wins = scores[:, k], np.asarray(scores[:, k] > 0, float)
+            z, wins = scores[:, k], np.where(scores[:, k] > 0, 1.0, 0.0)
             sums[i], sums[j] = sums[i] + z, sums[j] - z
             votes[i], votes[j] = votes[i] + wins, votes[j] + 1.0 - wins
         return np.stack([v + s / (3.0 * (np.abs(s) + 1.0)) for v, s in zip(votes, sums, strict=True)], axis=1)
@@ -308,12 +312,17 @@ def normalizer(e: BaseEstimator, find: Find) -> Methods:
         "l1": lambda X: np.sum(np.abs(X), axis=1, keepdims=True),
         "max": lambda X: np.max(np.abs(X), axis=1, keepdims=True),
     }
-    return {"transform": lambda X: X / norms[e.norm](X)}
+
+    def transform(X: Value) -> Any:
+        empty = np.all(X == 0, axis=1, keepdims=True)  # a row of zeros stays as it is
+        return X / np.where(empty, 1.0, norms[e.norm](np.where(empty, 1.0, X)))
+
+    return {"transform": transform}
 
 
 def power_transformer(e: BaseEstimator, find: Find) -> Methods:
     def yeo_johnson(x: Value, power: float) -> Any:
-        positive = np.asarray(x >= 0)
+        positive = x >= 0
         up, down = np.where(positive, x, 0.0), np.where(positive, 0.0, x)
         high = np.log1p(up) if power == 0 else ((up + 1.0) ** power - 1.0) / power
         low = -np.log1p(-down) if power == 2 else -((1.0 - down) ** (2.0 - power) - 1.0) / (2.0 - power)
@@ -368,9 +377,11 @@ def spline_features(e: BaseEstimator, find: Find) -> Methods:
 
 def _spline_basis(knots: Array, degree: int, x: Value) -> Any:
     """Return the B-splines of a degree at each point, by the recursion of Cox and de Boor."""
-    count = len(knots) - degree - 1
-    interval = np.clip(np.searchsorted(knots, np.asarray(_plain(x)), side="right") - 1, degree, count - 1)
-    columns: list[Any] = [np.asarray(interval == i, float) for i in range(len(knots) - 1)]
+    ends = np.full(degree + 1, np.inf)  # the first and the last interval go on outside
+    columns: list[Any] = [
+        np.where((x >= low) & (x < high), 1.0, 0.0)
+        for low, high in pairwise([*-ends, *knots[degree + 1 : -degree - 1], *ends])
+    ]
     for d in range(1, degree + 1):
         raised = []
         for i in range(len(columns) - 1):
@@ -382,16 +393,13 @@ def _spline_basis(knots: Array, degree: int, x: Value) -> Any:
     return np.stack(columns, axis=1)
 
 
-def _plain(x: Any) -> Any:
-    """Return values without their gradient: which piece a point is in is constant."""
-    return x.strip() if hasattr(x, "stop_following") else x
-
-
 def isotonic(e: BaseEstimator, find: Find) -> Methods:
     def predict(X: Value) -> Any:
-        x = X[:, 0] if np.ndim(X) == 2 else X
-        x = np.clip(x, e.X_min_, e.X_max_) if e.out_of_bounds == "clip" else x
-        return np.interp(x, e.X_thresholds_, e.y_thresholds_)
+        x = X[:, 0]
+        y = np.interp(x, e.X_thresholds_, e.y_thresholds_)
+        if e.out_of_bounds == "clip" or len(e.X_thresholds_) == 1:
+            return y
+        return np.where((x >= e.X_min_) & (x <= e.X_max_), y, np.nan)
 
     return {"predict": predict}
 
@@ -422,8 +430,10 @@ def gaussian_mixture(e: BaseEstimator, find: Find) -> Methods:
 
 
 def pipeline(e: BaseEstimator, find: Find) -> Methods:
-    steps = [step for _, step in e.steps if step not in ("passthrough", None)]
-    *firsts, last = [find(step) for step in steps]
+    steps = [find(step) for _, step in e.steps if step not in ("passthrough", None)]
+    if not steps:
+        return {"transform": lambda X: X, "inverse_transform": lambda Z: Z}
+    *firsts, last = steps
 
     def behind(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def run(X: Value) -> Any:
@@ -433,7 +443,13 @@ def pipeline(e: BaseEstimator, find: Find) -> Methods:
 
         return run
 
-    return {name: behind(method) for name, method in last.items()}
+    def invert(Z: Value) -> Any:
+        for step in reversed(steps):
+            Z = step["inverse_transform"](Z)
+        return Z
+
+    methods = {name: behind(method) for name, method in last.items() if name != "inverse_transform"}
+    return {**methods, **({"inverse_transform": invert} if all("inverse_transform" in step for step in steps) else {})}
 
 
 def join_columns(blocks: Sequence[Any]) -> Any:
