@@ -351,6 +351,63 @@ OPTIONS = [
     "Rotation.from_euler('xyz', R).apply(Q[:5], inverse=True)", "Rotation.from_euler('ZXZ', rot).as_euler('YXZ', degrees=True)",
     "(Rotation.from_rotvec(rot) ** 0.5).as_rotvec(degrees=True)", "Rotation.from_matrix(Rotation.from_rotvec(rot).as_matrix()).as_quat()",
     "Rotation.from_quat(quat).as_quat(canonical=True)",
+    # Fourier transforms, integrals
+    "fft.ihfft2(img)", "fft.ihfftn(img, norm='ortho')", "fft.dst(v, type=4)", "fft.dct(cplx)", "fft.dst(cplx, type=3)",
+    "integrate.trapezoid(img, x=np.cumsum(np.exp(img), 0), axis=0)", "integrate.simpson(C[:, 0], x=np.cumsum(np.exp(C[:, 1])))",
+    # splines of few points, other kinds of places
+    "interpolate.CubicSpline(grid, data).derivative(-1)(times)", "interpolate.CubicSpline(grid, data).antiderivative(-1)(times)",
+    "interpolate.CubicSpline(grid[:2], data[:2])(times)", "interpolate.CubicSpline(np.cumsum(x)[:3], z[:3])(times)",
+    "interpolate.CubicSpline(grid[:2], data[:2], bc_type=('not-a-knot', 'natural'))(times)",
+    "interpolate.CubicSpline(grid[:2], np.stack([data[0], data[0]]), bc_type='periodic')(times)",
+    "interpolate.PchipInterpolator(grid[:2], data[:2])(times)", "interpolate.Akima1DInterpolator(grid[:2], data[:2])(times[:1])",
+    "interpolate.BSpline(np.arange(10.0), data, 3).derivative(2)(times[:3] + 3)", "interpolate.BSpline(np.arange(10.0), data, 3).derivative(-1)(times[:3] + 3)",
+    "interpolate.BSpline(np.arange(10.0), np.stack([data, data**2]), 3, axis=1).antiderivative(2)(times[:3] + 3)",
+    "interpolate.BSpline(np.arange(10.0), data, 3, 'periodic').antiderivative()(times[:3] + 3)", "interpolate.BSpline(np.arange(10.0), data, 3).antiderivative(-1)(times[:3] + 3)",
+    "interpolate.interp1d(grid, data, kind='zero')(times)", "interpolate.interp1d(grid, data, kind='slinear')(times)",
+    "interpolate.RegularGridInterpolator((np.arange(6.0), np.arange(7.0)), img)((a + 0.2, times))",
+    "interpolate.RegularGridInterpolator((np.arange(6.0), np.arange(7.0)), img)(vec[:2] + 0.3)", "interpolate.RegularGridInterpolator((grid,), data)(times)",
+    "interpolate.RBFInterpolator(np.arange(12.0)[:, None], v, kernel='gaussian', epsilon=b)(times[:, None])",
+    # linear algebra, images, signals
+    "linalg.solve(A, u, assume_a='her')", "np.abs(linalg.eigh(S + 1j * (A - A.T))[1])", "linalg.pinv(R, rtol=1e-5)",
+    "ndimage.map_coordinates(img, places, order=0)", "ndimage.affine_transform(img, 1 + 0.13 * vec[:2], order=1, mode='nearest')",
+    "ndimage.affine_transform(img, np.concatenate([np.eye(2) + 0.1 * C[:, :2], C[:, 2:3]], 1), order=1)",
+    "signal.convolve(z, v, mode='valid')", "signal.fftconvolve(ker, img, mode='valid')", "signal.fftconvolve(a, b)", "signal.fftconvolve(cplx, v)",
+    "signal.correlate2d(img, ker, mode='same', boundary='wrap')", "signal.correlate2d(img, ker[:2, :2], mode='same', boundary='symm')",
+    "signal.lfilter(p[:1], y[:1], np.tile(v, 100))", "signal.filtfilt([0.4, 0.2], [1.0, -0.3], v, padtype='constant')",
+    "signal.filtfilt([0.4, 0.2], [1.0, -0.3], v, padtype=None)", "signal.periodogram(v, nfft=8, window='hann')[1]",
+    "signal.periodogram(img, nfft=4, axis=0)[1]", "signal.welch(v, window=np.arange(1.0, 7.0))[1]", "signal.welch(v, window=[1.0, 2.0, 3.0, 2.0])[1]",
+    "signal.welch(v, nperseg=6, detrend=lambda part: part - part[..., :1])[1]",
+    # distances, rotations
+    "distance.minkowski(x, z, np.inf)", "distance.cdist(R, Q, lambda s, t, k: k * np.sum((s - t) ** 2), k=a)", "distance.pdist(R, lambda s, t: np.sum((s - t) ** 2) ** 1.5)",
+    "distance.squareform(distance.squareform(data))", "Rotation.from_quat(np.stack([quat, quat[::-1]]))[1].as_rotvec()",
+    "(Rotation.identity() * Rotation.from_rotvec(rot)).as_matrix()", "(Rotation.from_rotvec(rot) * Rotation.identity(2)).as_matrix()",
+    # special functions
+    "special.polygamma(np.array([0, 1, 2, 0, 3]), x)", "special.comb(x + 3, 2.0, repetition=True)", "special.diric(x, 4)", "special.diric(10 * z, 3)",
+    "special.diric(2 * np.pi * n + 1e-5 * z, 4)", "special.spherical_yn(n, -x)",
+    *[f"special.spherical_{kind}n(n, x, derivative=True)" for kind in "jyik"],
+    # distributions
+    "stats.gamma.median(x, loc=z, scale=y)", "stats.gamma.nnlf((d, 0.0, a), pos)", "stats.gamma(x, scale=y).var()", "stats.poisson(x).pmf(n)", "stats.poisson(x).std()",
+    "stats.bernoulli.entropy(p)", "stats.poisson.logcdf(n, x)", "stats.poisson.logsf(n, x)",
+    "stats.multivariate_normal.logpdf(x, cov=a)", "stats.multivariate_normal.logpdf(a, cov=b)", "stats.multivariate_normal.logpdf(C, cov=S)",
+    "stats.multivariate_normal.logpdf(u, u**2, np.exp(u))", "stats.multivariate_normal.logpdf(u, u**2, a)",
+    "stats.multivariate_normal.logpdf(np.array([1.0, 1.0]) * a, np.array([0.5, 0.5]) * b, np.ones((2, 2)), allow_singular=True)",
+    "stats.multivariate_t.pdf(u, 0 * u, S, df=d)", "stats.dirichlet.logpdf(shares[:3] / (shares.sum() + 0.3), alpha)", "stats.dirichlet.pdf(shares / shares.sum(), alpha)",
+    "stats.dirichlet.cov(alpha)", "stats.multinomial.pmf(np.array([1, 0, 2, 3]), 6, shares / shares.sum())", "stats.multinomial.cov(6, shares / shares.sum())",
+    "stats.wishart.pdf(S, d + 3, B)", "stats.gaussian_kde(pos, 'silverman')(x)", "stats.gaussian_kde(pos, bw_method=a)(x)", "stats.gaussian_kde(pos, lambda k: 2.0 / k.n)(x)",
+    # summaries and tests
+    *[f"stats.power_divergence(x, y * x.sum() / y.sum(), lambda_='{m}').statistic" for m in ("neyman", "cressie-read", "mod-log-likelihood")],
+    "stats.hmean(pos, weights=obs[0] ** 2)", "stats.gmean(pos, weights=obs[0] ** 2)", "stats.median_abs_deviation(pos, scale='normal')",
+    *[f"stats.kstat(pos, {n})" for n in (1, 3, 4)], "stats.differential_entropy(pos)", "stats.differential_entropy(pos, base=2)",
+    "stats.ttest_1samp(obs, a, axis=1, keepdims=True)[:2]", "stats.normaltest(v, keepdims=True)[:2]",
+    # solvers with derivatives that are given
+    "optimize.minimize(lambda s: np.sum((s - u) ** 4 + a * s**2), 0 * u, jac=lambda s: 4 * (s - u) ** 3 + 2 * a * s, method='trust-exact', hess=lambda s: np.diag(12 * (s - u) ** 2 + 2 * a), tol=1e-12).x",
+    "optimize.minimize(lambda s: np.sum((s - u) ** 4 + a * s**2), 0 * u, jac=lambda s: 4 * (s - u) ** 3 + 2 * a * s, method='trust-ncg', hessp=lambda s, p: (12 * (s - u) ** 2 + 2 * a) * p, tol=1e-12).x",
+    "optimize.least_squares(lambda s, k: s**3 + s - k, np.zeros(4), args=(u,), jac=lambda s, k: np.diag(3 * s**2 + 1), xtol=1e-15, ftol=1e-15, gtol=1e-15).x",
+    "optimize.root_scalar(lambda s: s**2 - a, x0=1.0, method='halley', fprime=lambda s: 2 * s, fprime2=lambda s: 2.0).root",
+    "optimize.curve_fit(lambda t, k, m: k * t + m, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], data)[0]",
+    # limits that touch the solution without holding it
+    "optimize.minimize(lambda s: (s[0] - a) ** 2 + s[1] ** 2, np.array([0.1, 0.5]), method='SLSQP', constraints={'type': 'ineq', 'fun': lambda s: s[1]}, tol=1e-14).x",
+    "optimize.minimize(lambda s: (s[0] - a) ** 2 + s[1] ** 2, np.array([0.1, 0.5]), bounds=optimize.Bounds([-np.inf, 0.0], np.inf), method='L-BFGS-B', tol=1e-14).x",
 ]  # fmt: skip
 if not hasattr(import_module("scipy.stats"), "lmoment"):  # which are newer than the oldest SciPy
     OPTIONS = [call for call in OPTIONS if "lmoment" not in call]

@@ -69,6 +69,11 @@ def test_minimize_bounds_by_name() -> None:
     np.testing.assert_allclose(pb.grad(lambda a: solve(a)["y"])(3.0), 1.0)
 
 
+def test_minimize_with_one_sided_bounds() -> None:
+    found = optimize.minimize(lambda x: np.sum((x - np.array([-1.0, 2.0])) ** 2), np.ones(2), bounds=(0.5, None))
+    np.testing.assert_allclose(found.x, [0.5, 2.0], rtol=1e-6)
+
+
 def test_minimize_constraints_get_the_tree() -> None:
     constraint = {"type": "eq", "fun": lambda p: p["x"] + p["y"] - 1}
     found = optimize.minimize(

@@ -32,8 +32,8 @@ MODULES: dict[str, Any] = {
     "spatial.transform": transform, "special": special, "stats": stats,
 }  # fmt: skip
 METHODS = (
-    "cdf", "entropy", "isf", "logcdf", "logpdf", "logpmf", "logsf", "mean", "median", "pdf", "pmf", "ppf", "sf", "std",
-    "var",
+    "cdf", "cov", "entropy", "isf", "logcdf", "logpdf", "logpmf", "logsf", "mean", "median", "nnlf", "pdf", "pmf",
+    "ppf", "sf", "std", "var",
 )  # fmt: skip
 OF_FUNCTIONS = ("integrate", "optimize")  # modules whose functions take functions, which may use traced values
 _replaced: list[tuple[Any, str, Any]] = []
@@ -93,7 +93,9 @@ def _take_closures(original: Callable[..., Any], ours: Callable[..., Any]) -> Ca
             return ours(*args, **kwargs)
         try:
             return original(*args, **kwargs)
-        except TracedValueError:  # it came from where it is not seen: an attribute, say
+        except (TracedValueError, SystemError) as error:  # of a value that is not seen: an attribute, say
+            if isinstance(error, SystemError) and not isinstance(error.__cause__, TracedValueError):  # not of C code
+                raise
             return ours(*args, **kwargs)
 
     return call

@@ -327,13 +327,21 @@ class BSpline:
     def __call__(self, x: TensorLike, nu: int = 0, extrapolate: bool | str | None = None) -> Any:
         return self._pieces(x, nu, extrapolate)
 
-    def derivative(self, nu: int = 1) -> PPoly:
+    def derivative(self, nu: int = 1) -> PPoly | BSpline:
         """Return the derivative, as a piecewise polynomial."""
-        return self._pieces.derivative(nu)
+        return self._pieces.derivative(nu) if nu >= 0 else self.antiderivative(-nu)
 
-    def antiderivative(self, nu: int = 1) -> PPoly:
-        """Return the integral, as a piecewise polynomial."""
-        return self._pieces.antiderivative(nu)
+    def antiderivative(self, nu: int = 1) -> PPoly | BSpline:
+        """Return the integral from the first knot on, where every B-spline begins with 0."""
+        if nu < 0:
+            return self.derivative(-nu)
+        t, c, k = self.t, self.c[: len(self.t) - self.k - 1], self.k
+        for _ in range(nu):
+            widths = _expand((t[k + 1 :] - t[: -k - 1]) / (k + 1), c.ndim - 1)
+            c = np.concatenate([np.zeros((1, *c.shape[1:])), np.cumsum(c * widths, axis=0)])
+            t, k = np.concatenate([t[:1], t, t[-1:]]), k + 1
+        extrapolate = False if self.extrapolate == "periodic" else self.extrapolate
+        return BSpline(t, np.moveaxis(c, 0, self.axis), k, extrapolate, self.axis)
 
     def integrate(self, a: TensorLike, b: TensorLike, extrapolate: bool | str | None = None) -> Any:
         """Return the integral from ``a`` to ``b``."""

@@ -18,7 +18,7 @@ from pullback.display.progress import Progress, report_progress
 from pullback.errors import ArgumentError, ShapeError
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
-from pullback.scipy.arguments import as_float, as_operand, is_traced, list_functions, load, make_fallback
+from pullback.scipy.arguments import as_float, as_operand, is_traced, list_functions, load, make_fallback, unwrap
 from pullback.transforms.grad import grad, value_and_grad
 from pullback.transforms.implicit import custom_root
 from pullback.transforms.jacobian import hessian, hvp, jacobian
@@ -315,20 +315,21 @@ def _run_minimize(
     name = method.lower() if isinstance(method, str) else ""
     more: dict[str, Any] = {}
 
+    def flatten(tree: Tree) -> Any:
+        return ravel_tree(trees.map_leaves(_as_plain_array, tree))[0]
+
     def function(v: Value) -> Any:
         if name in WITHOUT_GRADIENT:
             return _as_plain_scalar(loss(v))
         if callable(jac):
-            return _as_plain_scalar(loss(v)), ravel_tree(
-                trees.map_leaves(_as_plain_array, jac(unknowns.make(v), *args))
-            )[0]
+            return _as_plain_scalar(loss(v)), flatten(jac(unknowns.make(v), *args))
         value, slope = value_and_grad(loss, unconnected="zero")(v)
         return _as_plain_scalar(value), _as_plain_array(slope)
 
     if callable(hess):
-        more["hess"] = lambda v: hess(unknowns.make(v), *args)
+        more["hess"] = lambda v: unwrap(hess(unknowns.make(v), *args))
     elif callable(hessp):
-        more["hessp"] = lambda v, p: ravel_tree(hessp(unknowns.make(v), unknowns.make(p), *args))[0]
+        more["hessp"] = lambda v, p: flatten(hessp(unknowns.make(v), unknowns.make(p), *args))
     elif name in ("newton-cg", "trust-krylov", "trust-ncg"):
         more["hessp"] = lambda v, p: _as_plain_array(hvp(loss, v, p))
     elif name in WITH_HESSIAN:

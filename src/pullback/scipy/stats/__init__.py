@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pullback.names.scipy import FUNCTIONS
-from pullback.scipy.arguments import as_float, is_traced, list_functions, make_fallback, take_scipy_arguments
+from pullback.scipy.arguments import as_float, list_functions, make_fallback, take_scipy_arguments
 from pullback.scipy.special import call
 from pullback.scipy.stats import hypotheses, summaries
 from pullback.scipy.stats.multivariate import (
@@ -55,10 +55,8 @@ def boxcox(
     x: TensorLike, lmbda: TensorLike | None = None, alpha: float | None = None, optimizer: Function | None = None
 ) -> Any:
     """Return the Box-Cox transform with a given ``lmbda``; one that is to be found needs plain data."""
-    if lmbda is None and not is_traced(x):
-        return make_fallback("stats", "boxcox")(x, None, alpha, optimizer)
     if lmbda is None:
-        return make_fallback("stats", "boxcox")(x)
+        return make_fallback("stats", "boxcox")(x, None, alpha, optimizer)
     return call("boxcox", as_float(x), as_float(lmbda))
 
 

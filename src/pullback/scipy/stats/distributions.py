@@ -216,6 +216,10 @@ def refuse_method(distribution: str, method: str) -> Any:
     return call
 
 
+AT_POINTS = ("pdf", "logpdf", "pmf", "logpmf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf", "interval")
+OF_WHOLE = ("mean", "var", "std", "median", "entropy", "cov")
+
+
 class FrozenDistribution:
     """A distribution with given parameters."""
 
@@ -225,8 +229,13 @@ class FrozenDistribution:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        if name not in (*AT_POINTS, *OF_WHOLE) or not hasattr(type(self.dist), name):
+            if is_traced(self.args, self.kwds):
+                raise NoRuleError(f"pb.scipy.stats.{self.dist.name}.{name} is not differentiable here.")
+            theirs = getattr(load("stats"), self.dist.name)(*unwrap(self.args), **unwrap(self.kwds))
+            return getattr(theirs, name)
         method = getattr(self.dist, name)
-        if name in ("mean", "var", "std", "median", "entropy"):
+        if name in OF_WHOLE:
             return lambda: method(*self.args, **self.kwds)
         return lambda x, **more: method(x, *self.args, **self.kwds, **more)
 
@@ -296,8 +305,6 @@ class Discrete:
 
     def sf(self, k: TensorLike, *args: TensorLike, **kwargs: TensorLike) -> Any:
         """Return the probability of more than ``k``."""
-        if self.sf_of is None:
-            return 1 - self.cdf(k, *args, **kwargs)
         return self._share(self.sf_of, "sf", k, args, kwargs, (1.0, 0.0))
 
     def logcdf(self, k: TensorLike, *args: TensorLike, **kwargs: TensorLike) -> Any:
@@ -340,7 +347,6 @@ class Discrete:
 
 
 for _kind in (Continuous, Discrete):
-    for _name in ("pdf", "logpdf", "pmf", "logpmf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf", "mean", "var", "std",
-                  "median", "entropy"):  # fmt: skip
+    for _name in (*AT_POINTS, *OF_WHOLE):
         if _name in _kind.__dict__:
             setattr(_kind, _name, keep_dtype(_kind.__dict__[_name]))

@@ -43,9 +43,7 @@ def _as_matrix(cov: TensorLike, n: int) -> Any:
     return np.eye(n) * (cov if cov.ndim == 0 else np.expand_dims(cov, 0))
 
 
-def _count_dimensions(x: TensorLike | None, mean: TensorLike | None, cov: TensorLike, dim: int | None = None) -> int:
-    if dim is not None:
-        return int(dim)
+def _count_dimensions(mean: TensorLike | None, cov: TensorLike) -> int:
     if mean is not None and as_operand(mean).ndim:
         return int(as_operand(mean).shape[0])
     cov = as_operand(cov)
@@ -92,7 +90,7 @@ class MultivariateNormal(Vectors):
         self, x: TensorLike, mean: TensorLike | None = None, cov: TensorLike = 1, allow_singular: bool = False
     ) -> Any:
         """Return the logarithm of the density at points ``x``, which lie along the last axis."""
-        n = _count_dimensions(x, mean, cov)
+        n = _count_dimensions(mean, cov)
         middle = np.zeros(n) if mean is None else np.broadcast_to(as_float(mean), (n,))
         matrix = _as_matrix(cov, n)
         if allow_singular and not is_traced(matrix):
@@ -108,7 +106,7 @@ class MultivariateNormal(Vectors):
 
     def entropy(self, mean: TensorLike | None = None, cov: TensorLike = 1) -> Any:
         """Return the differential entropy."""
-        n = _count_dimensions(None, mean, cov)
+        n = _count_dimensions(mean, cov)
         return 0.5 * linalg.slogdet(_as_matrix(cov, n))[1] + n / 2 * (LOG_TWO_PI + 1)
 
 
@@ -119,7 +117,7 @@ class MultivariateT(Vectors):
 
     def logpdf(self, x: TensorLike, loc: TensorLike | None = None, shape: TensorLike = 1, df: TensorLike = 1) -> Any:
         """Return the logarithm of the density at points ``x``."""
-        n = _count_dimensions(x, loc, shape)
+        n = _count_dimensions(loc, shape)
         middle = np.zeros(n) if loc is None else np.broadcast_to(as_float(loc), (n,))
         squares, half = _whiten(_as_rows(x, n), middle, _as_matrix(shape, n))
         df = as_float(df)
