@@ -14,9 +14,11 @@ import pullback.autograd.numpy as np
 from pullback import autograd as ag
 from pullback.autograd import differential_operators as operators
 from pullback.autograd.builtins import DictBox, SequenceBox
+from pullback.autograd.core import def_linear
 from pullback.autograd.extend import Box, VSpace, defjvp, defvjp, defvjp_argnum, notrace_primitive, primitive, vspace
 from pullback.autograd.misc.fixed_points import fixed_point
 from pullback.autograd.misc.flatten import flatten
+from pullback.autograd.misc.optimizers import adam, rmsprop, sgd
 from pullback.autograd.numpy.numpy_boxes import ArrayBox
 from pullback.autograd.numpy.numpy_vjps import (
     balanced_eq,
@@ -28,7 +30,8 @@ from pullback.autograd.numpy.numpy_vjps import (
 from pullback.autograd.numpy.numpy_wrapper import metadata, wrap_namespace
 from pullback.autograd.scipy.signal import convolve
 from pullback.autograd.test_util import check_grads, combo_check
-from pullback.autograd.tracer import getval, isbox
+from pullback.autograd.tracer import getval, isbox, register_notrace
+from pullback.autograd.util import func, quick_grad_check
 
 X = onp.array([0.5, -1.5, 2.0])
 
@@ -331,3 +334,135 @@ def test_operators_of_other_packages_are_made_with_make_vjp() -> None:
     value, slopes = value_and_slopes(lambda x, y: x**2 * y, 0)(np.array([1.0, 2.0]), 3.0)
     onp.testing.assert_array_equal(value, [3.0, 12.0])
     onp.testing.assert_array_equal(slopes, [6.0, 12.0])
+
+
+def test_autograd_where_with_traced_lists_and_positions() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.where([True, False], [x[0], 2.0], x[1:]) ** 2)
+
+    onp.testing.assert_allclose(ag.grad(f)(X), [2 * X[0], X[1] * 0, 2 * X[2]])
+    assert onp.array_equal(np.where(X > 0)[0], [0, 2])
+    with pytest.raises(ValueError, match="either both or neither of x and y"):
+        np.where(X > 0, X)
+
+
+def test_primitive_without_derivative_by_container() -> None:
+    f = primitive(lambda parts, x: parts["a"] * x)
+    defvjp(f, None, lambda ans, parts, x: lambda g: g * parts["a"])
+    assert ag.grad(lambda x: f({"a": x}, x))(3.0) == 3.0
+    wrong = primitive(lambda parts: parts[0])
+    defvjp(wrong, lambda ans, parts: lambda g: [g, g])
+    with pytest.raises(TypeError, match=r"a list of 1 was expected, got \["):
+        ag.grad(lambda x: wrong([x]))(3.0)
+
+
+def test_autograd_derivatives_by_nothing() -> None:
+    with pytest.warns(UserWarning, match="independent"):
+        pull, value = ag.make_vjp(lambda p: 2.0)([])
+    assert (pull(1.0), value) == ([], 2.0)
+    with pytest.warns(UserWarning, match="independent"):
+        assert ag.make_jvp(lambda p: 2.0)(())(()) == (2.0, 0.0)
+    with pytest.warns(UserWarning, match="independent"):
+        assert ag.make_jvp(lambda x: 2.0)(1.0)(1.0) == (2.0, 0.0)
+
+
+def test_autograd_vjp_broadcasts_cotangent() -> None:
+    onp.testing.assert_allclose(ag.make_vjp(lambda x: x**2)(X)[0](3.0), 6 * X)
+
+
+def test_autograd_operators_refuse_other_arguments() -> None:
+    with pytest.raises(TypeError, match="real-output"):
+        ag.elementwise_grad(lambda x: x * 1j)(X)
+    with pytest.warns(UserWarning, match="not complex"):
+        assert ag.holomorphic_grad(lambda z: z**2)(3.0) == 6.0
+    with pytest.raises(TypeError, match=r"argnum must be an int, or a tuple or list of ints, got 1\.0"):
+        ag.grad(lambda x: x, 1.0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"modes must be from 'fwd' and 'rev', got \['back'\]"):
+        check_grads(np.sum, modes=["back"])(X)
+    with pytest.raises(NotImplementedError, match="notrace_primitive"):
+        register_notrace(None, np.sum)
+    with pytest.raises(NotImplementedError, match="axis1=-1, axis2=-2 only"):
+        np.make_diagonal(X)
+    with pytest.raises(TypeError, match="Can't find vector space for value text"):
+        vspace("text")
+
+
+@pytest.mark.parametrize("optimizer", [sgd, rmsprop, adam])
+def test_autograd_optimizers_call_back_with_containers(optimizer: Any) -> None:
+    seen: list[Any] = []
+    start = {"w": onp.array([1.0, -2.0]), "b": 3.0}
+    found = optimizer(lambda p, i: {"w": 2 * p["w"], "b": 2 * p["b"]}, start, lambda *given: seen.append(given), 2)
+    assert [i for _, i, _ in seen] == [0, 1]
+    assert all(onp.array_equal(g["w"], 2 * p["w"]) and g["b"] == 2 * p["b"] for p, _, g in seen)
+    assert onp.array_equal(seen[0][0]["w"], start["w"])
+    assert abs(found["b"]) < 3.0
+
+
+def test_linearized_primitive() -> None:
+    cube = primitive(lambda x: x**3)
+    defvjp(cube, lambda ans, x: lambda g: 3 * g * x**2)
+    onp.testing.assert_allclose(pb.linearize(cube, X)[1](X), 3 * X**3)
+
+
+def test_integer_gradient_of_rule_is_float() -> None:
+    f = primitive(lambda x: onp.sum(x))
+    defvjp(f, lambda ans, x: lambda g: onp.ones(3, int))
+    found = ag.grad(f)(X)
+    assert onp.array_equal(found, onp.ones(3))
+    assert found.dtype == float
+
+
+def test_tangent_rules_for_some_arguments() -> None:
+    f = primitive(lambda x, y, z: x * y + z)
+    defjvp(f, "same", None)
+    push = lambda g, argnum: ag.make_jvp(f, argnum)(2.0, 3.0, 0.0)(g)[1]
+    assert push(5.0, 0) == 15.0
+    assert push(5.0, 1) == 0.0
+    with pytest.raises(NotImplementedError, match="wrt argnum 2 not defined"):
+        push(5.0, 2)
+    product = primitive(lambda x, y: x * y)
+    def_linear(product)
+    check_grads(product, (0, 1), modes=["fwd"])(X, X)
+    for linear in (product, f):
+        with pytest.raises(NotImplementedError, match="wrt argnum 0 not defined: its tangent is the function itself"):
+            ag.grad(lambda x, linear=linear: np.sum(linear(x, 2.0, *[3.0] * (linear is f))))(X)
+    defvjp(product, lambda ans, x, y: lambda g: g * y, lambda ans, x, y: lambda g: g * x)
+    check_grads(product, (0, 1))(X, X)
+
+
+def test_autograd_convolve_of_bad_arguments_raises() -> None:
+    with pytest.raises(ValueError, match="mode must be 'full', 'valid' or 'same', got 'all'"):
+        convolve(X, X, mode="all")
+    with pytest.raises(ValueError, match="larger than the other along all"):
+        convolve(onp.ones((2, 3)), onp.ones((3, 2)), mode="valid")
+
+
+def test_autograd_util_old_spellings() -> None:
+    assert func(onp.sin) is onp.sin
+    with pytest.warns(UserWarning, match="check_grads"):
+        quick_grad_check(lambda x, k, p: np.sum(x**p) * k, X, (2.0,), {"p": 3})
+    with pytest.warns(UserWarning, match="check_grads"), pytest.raises(AssertionError):
+        quick_grad_check(lambda x: np.sum(x * getval(x)), X)
+
+
+def test_vector_space_without_elements_refuses() -> None:
+    space = VSpace(None)
+    for call in (space.zeros, space.ones, space.randn, space.standard_basis, lambda: space.inner_prod(1.0, 1.0)):
+        with pytest.raises(NotImplementedError, match=r"VSpace_\{\}"):
+            call()
+
+
+def test_vector_spaces_of_complex_numbers_and_containers() -> None:
+    space = vspace(X + 1j)
+    assert (space.size, space.ndim) == (6, 1)
+    assert onp.array_equal(space.ones(), onp.full(3, 1 + 1j))
+    both = vspace({"a": X, "b": (2.0, 1j)})
+    assert onp.array_equal(both.zeros()["a"], onp.zeros(3))
+    basis = [*both.standard_basis()]
+    assert len(basis) == both.size == 6
+    gram = [[both.inner_prod(x, y) for x in basis] for y in basis]
+    assert onp.array_equal(gram, onp.eye(6))
+
+
+def test_repeat_to_match_shape_of_number() -> None:
+    assert repeat_to_match_shape(2.0, (), float, None, False) == (2.0, 1)

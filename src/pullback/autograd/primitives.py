@@ -6,8 +6,9 @@ they are differentiated themselves.
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,7 @@ __all__: list[str] = []
 
 primitive_vjps: dict[Any, Callable[..., Any]] = {}
 primitive_jvps: dict[Any, Callable[..., Any]] = {}
+linear_arguments: dict[Any, Container[int]] = {}  # of primitives: those whose tangent rule is the function itself
 
 
 class _RuleSlot:
@@ -72,9 +74,6 @@ class TracedArguments(Arguments):
 
     def release(self) -> None:
         self.flat = []
-
-    def names(self, f: Callable[..., Any]) -> list[str]:
-        return [f"argument {i}" for i in self.argnums for x in flatten(self.tree[i]) if x is SLOT]
 
 
 def _mark(leaf: Operand) -> Any:
@@ -106,7 +105,7 @@ class PrimitiveCall(CustomCall):
         ans, args = self.structure, self.arguments.fill(values)
         rule = primitive_vjps.get(self.owner)
         if rule is None:
-            return BodyRun(zs, lambda dys: transpose_rule(lambda ts: self.jvp(zs, values, ts, {}), dys, values), read)
+            return BodyRun(zs, lambda dys: self._transpose(zs, values, dys), read)
         pull: list[Any] = []
 
         def back(dys: list[Any]) -> list[Any]:
@@ -116,6 +115,16 @@ class PrimitiveCall(CustomCall):
             return [*self._collect(pull[0](g), values, dys), *(None for _ in read)]
 
         return BodyRun(zs, back, read)
+
+    def _transpose(self, zs: tuple[Any, ...], values: Sequence[Any], dys: list[Any]) -> list[Any]:
+        """Return the gradient of each input by the transpose of the tangent rule."""
+        linear = [i for i in self.arguments.argnums if i in linear_arguments.get(self.owner, ())]
+        if linear:
+            raise NotImplementedError(
+                f"VJP of {self.owner.__name__} wrt argnum {linear[0]} not defined: its tangent is the function itself, "
+                f"which has no transpose. State it with defvjp({self.owner.__name__}, rule)."
+            )
+        return transpose_rule(lambda ts: self.jvp(zs, values, ts, {}), dys, values)
 
     def _collect(self, out: list[Any], values: Sequence[Any], dys: Sequence[Any]) -> Iterator[Any]:
         """Yield the gradient of each input from what a rule gave for each argument."""
@@ -307,6 +316,7 @@ def defjvp_argnums(fun: Function, jvpmaker: Callable[..., Any]) -> None:
     """
     if _is_primitive("defjvp", fun):
         primitive_jvps[fun] = jvpmaker
+        linear_arguments.pop(fun, None)
 
 
 def _sum_parts(parts: list[Any]) -> Any:
@@ -355,6 +365,7 @@ def defjvp(fun: Function, *jvpfuns: Callable[..., Any] | str | None, argnums: Se
         return None if rule is None else fun(*_replace(args, i, g), **kwargs)
 
     defjvp_argnum(fun, part)
+    linear_arguments[fun] = [i for i, rule in rules.items() if rule == "same"]
 
 
 def def_linear(fun: Function) -> None:
@@ -363,3 +374,4 @@ def def_linear(fun: Function) -> None:
     fun: a primitive.
     """
     defjvp_argnum(fun, lambda i, g, ans, args, kwargs: fun(*_replace(args, i, g), **kwargs))
+    linear_arguments[fun] = range(sys.maxsize)
