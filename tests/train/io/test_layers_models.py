@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import zipfile
 from contextlib import suppress
@@ -316,6 +317,61 @@ def test_mask_operations_in_keras_graphs_become_masking_layers() -> None:
     assert [type(layer).__name__ for layer in model.layers] == ["Masking", "SimpleRnn"]
 
 
+def test_mask_operations_are_found_through_layers_that_keep_masks() -> None:
+    x = np.sin(np.arange(24.0)).reshape(2, 4, 3).astype(np.float32)
+    x[0, 2:] = 0.0
+    rnn = {"units": 2, "zero_output_for_mask": True, "return_sequences": True}
+    calls = [
+        describe_call("op1", "NotEqual", {}, describe_output("x"), 0.0),
+        describe_call("op2", "Any", {"axis": -1, "keepdims": False}, describe_output("op1")),
+        describe_call("mask", "Masking", {"mask_value": 0.0}, describe_output("x")),
+        describe_call("tanh", "Activation", {"activation": "tanh"}, describe_output("mask")),
+    ]
+    mask = describe_output("op2")
+    model = make_functional(*calls, describe_call("rnn", "SimpleRNN", rnn, describe_output("tanh"), mask=mask))
+    assert [type(layer).__name__ for layer in model.layers] == ["Masking", "Activation", "SimpleRnn"]
+    np.testing.assert_array_equal(model.predict(x)[0, 2:], 0.0)
+    model = make_functional(*calls[:2], describe_call("rnn", "SimpleRNN", rnn, describe_output("x"), mask=mask))
+    assert len(model.layers) > 1  # the operations stay: nothing else makes the mask
+    np.testing.assert_array_equal(model.predict(x)[0, 2:], 0.0)
+
+
+def describe_array(value: Any, dtype: str = "float32") -> dict[str, Any]:
+    return {"class_name": "__numpy__", "config": {"value": value, "dtype": dtype}}
+
+
+def test_constants_and_ellipsis_in_keras_graphs() -> None:
+    x, rest = np.arange(24, dtype=np.float32).reshape(2, 4, 3), {"class_name": "__ellipsis__", "config": {}}
+    model = make_functional(
+        describe_call("op1", "Multiply", {}, describe_output("x"), describe_array([1, 2, 4])),
+        describe_call("op2", "GetItem", {}, describe_output("op1"), [rest, 1]),
+    )
+    np.testing.assert_array_equal(model.predict(x), 2 * x[..., 1])
+
+
+@pytest.mark.parametrize(("kind", "config", "function"), [
+    ("Relu6", {}, lambda x: np.clip(x, 0, 6)),
+    ("Gelu", {"approximate": False}, lambda x: x * (1 + np.vectorize(math.erf)(x / 2**0.5)) / 2),
+    ("Gelu", {"approximate": True}, lambda x: x / (1 + np.exp(-((8 / np.pi) ** 0.5) * (x + 0.044715 * x**3)))),
+    ("Cast", {"dtype": "float32"}, lambda x: x),
+    ("Cast", {"dtype": "int32"}, lambda x: x.astype(np.int32)),
+])  # fmt: skip
+def test_activations_and_casts_in_keras_graphs(kind: str, config: dict[str, Any], function: Any) -> None:
+    x = np.linspace(-3, 8, 24, dtype=np.float32).reshape(2, 4, 3)
+    found = make_functional(describe_call("op1", kind, config, describe_output("x"))).predict(x)
+    np.testing.assert_allclose(found, function(x), rtol=1e-5, atol=1e-6)
+    assert found.dtype == config.get("dtype", "float32")
+
+
+def test_shared_object_in_keras_json_is_one_layer() -> None:
+    inner = {"class_name": "Dense", "config": {"units": 3, "name": "d"}, "shared_object_id": 7}
+    layers = [{"class_name": "TimeDistributed", "config": {"name": name, "layer": inner}} for name in "ab"]
+    layers[0]["config"]["batch_input_shape"] = [None, 4, 3]
+    model = pb.model_from_json(json.dumps({"class_name": "Sequential", "config": {"layers": layers}}))
+    assert model.layers[0].layer is model.layers[1].layer
+    assert len(model.variables) == 2
+
+
 # ---- round trips
 
 
@@ -444,6 +500,7 @@ def describe_dense(**config: Any) -> dict[str, Any]:
         ({"dtype": "float99"}, "float99"),
         ({"batch_input_shape": [None, -2]}, "which is no shape"),
         ({"batch_input_shape": []}, "which is no shape"),
+        ({"dtype": 5}, "the dtype 5 is not a name"),
     ],
 )
 def test_load_error_names_unknown_layer_argument(config: dict[str, Any], message: str) -> None:
@@ -454,6 +511,59 @@ def test_load_error_names_unknown_layer_argument(config: dict[str, Any], message
 @pytest.mark.parametrize("config", [{"bogus": None}, {"bogus": False}, {"groups": 1}, {"implementation": 2}])
 def test_load_ignores_arguments_without_effect(config: dict[str, Any]) -> None:
     assert pb.model_from_json(json.dumps(describe_dense(**config))).layers[0].units == 3
+
+
+@pytest.mark.parametrize("shape", [[None, 2], [5, 2], {"class_name": "__tuple__", "items": [5, 2]}])
+def test_load_keeps_batch_size_of_input_shape(shape: Any) -> None:
+    layer = pb.model_from_json(json.dumps(describe_dense(batch_input_shape=shape))).layers[0]
+    assert (layer.batch_size, layer.input_shape) == (None if shape == [None, 2] else 5, (2,))
+
+
+@pytest.mark.parametrize("data", [
+    {"config": {"layers": [{"class_name": "Dense", "config": {"units": 3}}], "build_input_shape": [None, 2]}},
+    {"config": {"layers": [{"class_name": "Dense", "config": {"units": 3}}]}, "build_config": {"input_shape": [9, 2]}},
+    {"config": describe_dense()["config"]["layers"]},  # of Keras before 2.2.3
+])  # fmt: skip
+def test_sequential_json_builds_with_input_shape_beside_layers(data: dict[str, Any]) -> None:
+    model = pb.model_from_json(json.dumps({"class_name": "Sequential"} | data))
+    assert [x.shape for x in model.get_weights()] == [(2, 3), (3,)]
+
+
+@pytest.mark.parametrize(("config", "expected"), [
+    ({"class_name": "RandomUniform",
+      "config": {"minval": -1.0, "maxval": 1.0, "seed": {"class_name": "SeedGenerator", "config": {"seed": 3}}}},
+     pb.initializers.random_uniform(-1.0, 1.0, seed=3)),
+    ({"class_name": "VarianceScaling",
+      "config": {"scale": 2.0, "mode": "fan_in", "distribution": "truncated_normal", "seed": 3}},
+     pb.initializers.he_normal(seed=3)),
+])  # fmt: skip
+def test_initializers_in_keras_json_draw_as_here(config: dict[str, Any], expected: Any) -> None:
+    model = pb.model_from_json(json.dumps(describe_dense(kernel_initializer=config)))
+    np.testing.assert_array_equal(model.get_weights()[0], expected((2, 3), np.float32))
+
+
+class Plain(pb.layers.Layer):
+    def __init__(self, name: str = "") -> None:
+        super().__init__(name=name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "message"),
+    [
+        ("Dense", 5, "the config of layer 0 must be a dict, got 5"),
+        ("Plain", {"name": "p", "dtype": "float64"}, "layer 'p' has dtype 'float64', which it cannot have here"),
+        (
+            "UpSampling2D",
+            {"name": "up", "interpolation": "bilinear"},
+            "'up' has interpolation='bilinear', .* TensorFlow.js",
+        ),
+        ("Reshape", {"name": "r"}, r"do not fit together \(.*'target_shape'\)"),
+    ],
+)
+def test_load_refuses_layer_that_cannot_be_made(kind: str, config: Any, message: str) -> None:
+    data = {"class_name": "Sequential", "config": {"layers": [{"class_name": kind, "config": config}]}}
+    with pytest.raises(CheckpointError, match=message):
+        pb.model_from_json(json.dumps(data | {"keras_version": "tfjs-layers 4.22.0"}))
 
 
 @pytest.mark.parametrize(
@@ -483,6 +593,56 @@ def test_functional_graph_with_a_cycle_is_refused() -> None:
     config = {"layers": layers, "input_layers": [["x", 0, 0]], "output_layers": [["b", 0, 0]]}
     with pytest.raises(CheckpointError, match="needs its own output"):
         pb.model_from_json(json.dumps({"class_name": "Model", "config": config}))
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "message"),
+    [
+        ("model", {"layers": 5}, "a functional model has no list of layers"),
+        ("model", {"output_layers": [["a", 0, 2]]}, "layer 'a' has no output number 2"),
+        ("input", {"config": {}}, "input 'x' has no shape"),
+        ("layer", {"inbound_nodes": 5}, "layer 'a' has no list of inbound nodes"),
+        ("layer", {"inbound_nodes": [[["x", 0, 0, 5]]]}, "layer 'a' is called with 5, which is not known"),
+        ("layer", {"inbound_nodes": [[["x", 3, 0]]]}, "layer 'x' has no application number 3"),
+    ],
+)
+def test_functional_graph_with_wrong_references_is_refused(part: str, change: dict[str, Any], message: str) -> None:
+    first = {"name": "x", "class_name": "InputLayer", "config": {"batch_input_shape": [None, 2]}, "inbound_nodes": []}
+    last = {"name": "a", "class_name": "Dense", "config": {"units": 1}, "inbound_nodes": [[["x", 0, 0]]]}
+    config = {"layers": [first, last], "input_layers": [["x", 0, 0]], "output_layers": [["a", 0, 0]]}
+    {"model": config, "input": first, "layer": last}[part].update(change)
+    with pytest.raises(CheckpointError, match=message):
+        pb.model_from_json(json.dumps({"class_name": "Model", "config": config}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "config", "keywords", "message"),
+    [
+        ("Dense", {"units": 2}, {"strange": 3}, "layer 'h' is called with strange=3, which is unknown here"),
+        ("Dense", {"units": 2}, {"training": True}, "layer 'h' is called with training=True"),
+        ("Attention", {}, {"key": describe_output("x")}, "layer 'h' is called with key="),
+    ],
+)
+def test_functional_graph_with_unknown_call_keywords_is_refused(
+    kind: str, config: dict[str, Any], keywords: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        make_functional(describe_call("h", kind, config, describe_output("x"), **keywords))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (describe_array([[1], [2, 3]]), "do not fit together"),
+        (describe_array([1, 2], "object"), "'op1' has a constant .*, which is not known"),
+        ({"class_name": "__keras_tensor__", "config": {}}, "'op1' has an input .*, which is not known"),
+    ],
+)
+def test_functional_graph_with_unknown_values_is_refused(value: Any, message: str) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        make_functional(describe_call("op1", "Multiply", {}, describe_output("x"), value))
+    with pytest.raises(CheckpointError, match="'op1' is of class 'Cast'"):
+        make_functional(describe_call("op1", "Cast", {"dtype": "float64"}, describe_output("x")))
 
 
 def test_save_refuses_layers_with_other_meaning_in_format(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ class TopologyReader:
                     converted = ACTIVATIONS.get(converted, converted)
                 if converted is not MISSING:
                     given[name] = converted
-            elif not is_without_effect(written, value) and not _is_mirror(written, config):
+            elif not is_without_effect(written, value):
                 raise self.make_error(
                     f"{place} has {written}={_shorten(value)}, which is unknown here; it takes {', '.join(takes)}."
                     f"{did_you_mean(written, takes)}"
@@ -595,30 +595,6 @@ def _find_argument(written: str, takes: Mapping[str, Parameter]) -> str:
     both = other in takes and written in takes
     first = min((written, other), key=list(takes).index) if both else written
     return other if written not in takes and other in takes else first
-
-
-def _is_mirror(argument: str, config: Config) -> bool:
-    """Return whether an argument is the backward layer of a bidirectional one, which is like the forward one."""
-    if argument != "backward_layer":
-        return False
-    sides = []
-    for name in ("layer", argument):
-        described = config.get(name)
-        inside = described.get("config") if isinstance(described, dict) else None
-        if not isinstance(described, dict) or not isinstance(inside, dict):
-            return False
-        plain = {key: x for key, x in inside.items() if key not in ("name", "go_backwards")}
-        sides.append((described.get("class_name"), inside.get("go_backwards", False), _drop_numbers(plain)))
-    return sides[0][0] == sides[1][0] and sides[0][1] != sides[1][1] and bool(sides[0][2] == sides[1][2])
-
-
-def _drop_numbers(data: Json) -> Json:
-    """Return data without the numbers of shared objects."""
-    if isinstance(data, list):
-        return [_drop_numbers(item) for item in data]
-    if not isinstance(data, dict):
-        return data
-    return {key: _drop_numbers(x) for key, x in data.items() if key not in ("shared_object_id", "build_config")}
 
 
 def _shorten(value: Json) -> str:
