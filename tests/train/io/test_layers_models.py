@@ -229,10 +229,102 @@ def test_keras_files_warn_of_optimizer_state_left_out(tmp_path: Path) -> None:
     train_and_save(pb.train.adam(0.1), path := tmp_path / "model.h5")
     with h5py.File(path, "a") as file:
         attributes = file["optimizer_state"].attrs
-        attributes["weight_names"] = attributes["weight_names"][:-1]
-    with pytest.warns(UserWarning, match=r"load: the state of adam in model.h5 is left out") as caught:
-        assert pb.load_layers_model(path).optimizer.iterations == 0
-    assert [w.filename for w in caught] == [__file__]
+        names = attributes["weight_names"].tolist()
+    for listed in (names[:-1], names[2:] + names[:2]):
+        with h5py.File(path, "a") as file:
+            file["optimizer_state"].attrs["weight_names"] = listed
+        with pytest.warns(UserWarning, match=r"load: the state of adam in model.h5 is left out") as caught:
+            assert pb.load_layers_model(path).optimizer.iterations == 0
+        assert [w.filename for w in caught] == [__file__]
+    with h5py.File(path, "a") as file:
+        file["optimizer_state"].attrs["weight_names"] = names
+        training = json.loads(file.attrs["training_config"])
+        training["optimizer_config"] = {"class_name": "Adafactor", "config": {"learning_rate": 0.1}}
+        file.attrs["training_config"] = json.dumps(training)
+    with pytest.warns(UserWarning, match=r"load: the state of adafactor in model.h5 is left out"):
+        pb.load_layers_model(path)
+
+
+EMPTY_SCHEDULE = {"class_name": "CosineDecay", "config": {}}
+
+
+def change_training(folder: Path, **training: Any) -> None:
+    data = json.loads((folder / "model.json").read_text())
+    data["trainingConfig"] |= training
+    (folder / "model.json").write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(("training", "message"), [
+    ({"loss": 5}, "5 is not a loss or metric"),
+    ({"optimizer_config": 5}, "5 is not an optimizer"),
+    ({"optimizer_config": {"class_name": "Strange", "config": {}}}, "there is no optimizer 'Strange' here"),
+    ({"optimizer_config": {"class_name": "SGD", "config": {"learning_rate": {"class_name": "Strange"}}}},
+     "'Strange' is not a learning-rate schedule of pb.train"),
+    ({"optimizer_config": {"class_name": "Adam", "config": {"learning_rate": EMPTY_SCHEDULE}}},
+     r"its optimizer cannot be made: cosine_decay\(\) missing 2"),
+])  # fmt: skip
+def test_load_layers_model_refuses_unknown_training(tmp_path: Path, training: dict[str, Any], message: str) -> None:
+    folder, *_ = extract_tfjs("trained", tmp_path)
+    change_training(folder, **training)
+    with pytest.raises(CheckpointError, match=f"{message}.* Load it with compile=False"):
+        pb.load_layers_model(folder)
+    assert pb.load_layers_model(folder, compile=False).optimizer is None
+
+
+def test_load_layers_model_takes_loss_weights_and_automatic_reduction(tmp_path: Path) -> None:
+    folder, inputs, outputs = extract_tfjs("trained", tmp_path)
+    loss = {"class_name": "MeanSquaredError", "config": {"reduction": "auto", "name": "mse"}}
+    change_training(folder, loss=loss, loss_weights=[3.0], metrics=[])
+    found = pb.load_layers_model(folder).evaluate(inputs[0], np.eye(2, dtype=np.float32))
+    np.testing.assert_allclose(found, 3 * np.mean((outputs[0] - np.eye(2)) ** 2), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("dense_1/kernel/w", "/kernel/w' extra"), ("dense_9/kernel/v", "which fits no weight")]
+)
+def test_load_layers_model_refuses_unknown_optimizer_slots(tmp_path: Path, name: str, message: str) -> None:
+    folder, *_ = extract_tfjs("trained", tmp_path)
+    data = json.loads((folder / "model.json").read_text())
+    weights = [weight for group in data["weightsManifest"] for weight in group["weights"]]
+    slot = next(weight for weight in weights if weight["name"].endswith("/kernel/v"))
+    slot["name"] = name.replace("dense_1/kernel", slot["name"].removesuffix("/v"))
+    (folder / "model.json").write_text(json.dumps(data))
+    with pytest.raises(CheckpointError, match=message):
+        pb.load_layers_model(folder)
+
+
+@pytest.mark.parametrize("end", [".json", ".keras", ".h5"])
+@pytest.mark.parametrize("arguments", [
+    {"optimizer": pb.train.adam(lambda step: 0.1)}, {"optimizer": pb.train.adam(pb.train.step_decay(0.1, 2, 0.5))},
+    {"optimizer": pb.train.muon(0.1, weight_decay=None)}, {"metrics": ["kld"]},
+    {"loss": "huber_loss", "metrics": ["dice"]}, {"loss": "categorical_generalized_cross_entropy"},
+])  # fmt: skip
+def test_save_leaves_out_training_that_format_has_not(tmp_path: Path, end: str, arguments: dict[str, Any]) -> None:
+    pytest.importorskip("h5py")
+    model = pb.sequential([pb.layers.dense(2, input_shape=[3])])
+    model.compile(**{"optimizer": "sgd", "loss": "mse"} | arguments)
+    model.save(tmp_path / f"model{end}")
+    again = pb.load_layers_model(tmp_path / f"model{end}")
+    assert again.optimizer is None
+    np.testing.assert_array_equal(again.get_weights()[0], model.get_weights()[0])
+
+
+@pytest.mark.parametrize("arguments", [
+    {"optimizer": pb.train.sgd(0.1, clip_norm=1.0)}, {"loss": LOSS.Huber(delta=0.5)}, {"metrics": [METRIC.AUC(10)]},
+    {"optimizer": pb.train.sgd(pb.train.exponential_decay(0.1, 2, 0.5))},
+])  # fmt: skip
+def test_save_as_tfjs_leaves_out_training_that_keras_has(tmp_path: Path, arguments: dict[str, Any]) -> None:
+    pytest.importorskip("h5py")
+    model = pb.sequential([pb.layers.dense(2, input_shape=[3])])
+    model.compile(**{"optimizer": "sgd", "loss": "mse"} | arguments)
+    for end in (".json", ".keras"):
+        model.save(tmp_path / f"model{end}")
+        assert (pb.load_layers_model(tmp_path / f"model{end}").optimizer is None) == (end == ".json")
+
+
+def test_serialize_refuses_optimizer_with_function_as_rate() -> None:
+    with pytest.raises(CheckpointError, match="serialize: JSON data cannot hold all arguments of adam"):
+        pb.train.serialize(pb.train.adam(lambda step: 0.1))
 
 
 def test_load_layers_model_refuses_unknown_losses_by_name(tmp_path: Path) -> None:
@@ -426,6 +518,48 @@ def test_load_finds_user_layers_by_class(tmp_path: Path, end: str) -> None:
     again = pb.load_layers_model(tmp_path / f"model{end}")
     assert again.layers[0].start == 3
     assert again.predict(x).tolist() == [[6]]
+
+
+@dataclass(eq=False)
+class lookupTable(pb.layers.Layer):  # noqa: N801 - a class that Keras would spell otherwise
+    values: Any = None
+    kind: Any = None
+    options: Any = None
+
+    def call(self, x: Any) -> Any:
+        return x * float(np.sum(self.values)) + self.options["offset"][1]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_arguments_of_user_layers_roundtrip_as_json(tmp_path: Path, end: str) -> None:
+    pytest.importorskip("h5py")
+    layer = lookupTable(np.array([1.0, 2.0]), np.dtype("float32"), {"offset": (1, 2)}, input_shape=[2])
+    pb.sequential([layer, pb.layers.dense(1, kernel_initializer="ones")]).save(tmp_path / f"model{end}")
+    again = pb.load_layers_model(tmp_path / f"model{end}")
+    assert (list(again.layers[0].values), np.dtype(again.layers[0].kind)) == ([1, 2], np.float32)
+    assert again.predict(np.ones((1, 2), np.float32)).tolist() == [[10]]
+
+
+def test_dtype_initializers_and_regularizers_in_files(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    dense = pb.layers.dense(
+        2, kernel_initializer="he_normal", kernel_regularizer="l1", dtype="float64", input_shape=[2]
+    )
+    for end in (".keras", ".h5", ".json"):
+        pb.sequential([dense]).save(tmp_path / f"model{end}")
+        layer = pb.load_layers_model(tmp_path / f"model{end}").layers[0]
+        assert layer.kernel.dtype == np.float64
+        initializer = layer.kernel_initializer
+        assert (initializer.scale, initializer.mode, initializer.distribution) == (2.0, "fan_in", "normal")
+        assert layer.kernel_regularizer(np.array([-2.0, 1.0])) == pytest.approx(0.03)
+    config = json.loads(pb.sequential([dense]).to_json())["config"]["layers"][1]["config"]
+    assert config["kernel_initializer"]["config"]["distribution"] == "truncated_normal"
+
+
+def test_tuples_in_keras_json_are_tuples() -> None:
+    config = {"size": {"class_name": "__tuple__", "items": [2, 3]}, "batch_input_shape": [None, 2, 2, 1]}
+    data = {"class_name": "Sequential", "config": {"layers": [{"class_name": "UpSampling2D", "config": config}]}}
+    assert pb.model_from_json(json.dumps(data)).layers[0].size == (2, 3)
 
 
 def test_nested_models_with_equal_layer_names_roundtrip(tmp_path: Path) -> None:
@@ -645,6 +779,15 @@ def test_functional_graph_with_unknown_values_is_refused(value: Any, message: st
         make_functional(describe_call("op1", "Cast", {"dtype": "float64"}, describe_output("x")))
 
 
+@dataclass(eq=False)
+class Twins(pb.layers.Layer):
+    def build(self, shape: tuple[int, ...]) -> None:
+        self.pair = {"kernel": self.weight("one", (1,), "ones"), "inner": {"kernel": self.weight("two", (1,), "ones")}}
+
+    def call(self, x: Any) -> Any:
+        return x
+
+
 def test_save_refuses_layers_with_other_meaning_in_format(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     up = pb.sequential([pb.layers.up_sampling2d(interpolation="bilinear", input_shape=[2, 2, 1])])
@@ -654,6 +797,24 @@ def test_save_refuses_layers_with_other_meaning_in_format(tmp_path: Path) -> Non
         pb.sequential([pb.layers.gru(2, reset_after=True, input_shape=[2, 2])]).save(tmp_path / "model.json")
     with pytest.raises(CheckpointError, match="which a file cannot hold"):
         pb.sequential([pb.layers.dense(2, activation=np.tanh, input_shape=[2])]).save(tmp_path / "model.keras")
+    with pytest.raises(CheckpointError, match=r"has groups=2, which Conv2D of TensorFlow.js does not take"):
+        pb.sequential([pb.layers.conv2d(2, 2, groups=2, input_shape=[3, 3, 2])]).save(tmp_path / "model.json")
+    with pytest.raises(CheckpointError, match="has causal, which are arguments of the call in Keras 3"):
+        pb.sequential([pb.layers.multi_head_attention(2, 2, causal=True, input_shape=[4, 3])]).to_json()
+    x, mask = pb.input([4, 3]), pb.input([4])
+    with pytest.raises(CheckpointError, match=r"is called with mask, which TensorFlow.js does not take"):
+        pb.model([x, mask], pb.layers.gru(2)(x, mask=mask)).save(tmp_path / "model.json")
+    for end in (".json", ".keras"):
+        with pytest.raises(CheckpointError, match="is a ApplyFunction layer"):
+            pb.model(x, x * np.array([1.0, 2.0, 3.0])).save(tmp_path / f"model{end}")
+    layer = pb.layers.dense(2, input_shape=[2])
+    model = pb.sequential([layer])
+    layer.kernel_initializer = "strange"
+    with pytest.raises(CheckpointError, match=r"kernel_initializer='strange', which is not one of pb.initializers"):
+        model.to_json()
+    twins = pb.sequential([pb.layers.dense(1, name="a", input_shape=[2]), Twins(name="b")])
+    with pytest.raises(CheckpointError, match=r"two variables would be called 'b/kernel' in the file. Rename a layer"):
+        twins.save(tmp_path / "model.json")
 
 
 # ---- files that lie
@@ -669,7 +830,7 @@ def change(path: Path, **weight: Any) -> None:
     """Change the first weight of a manifest, or its paths."""
     data = json.loads(path.read_text())
     group = data["weightsManifest"][0]
-    (group if "paths" in weight else group["weights"][0]).update(weight)
+    (group if weight.keys() & {"paths", "weights"} else group["weights"][0]).update(weight)
     path.write_text(json.dumps(data))
 
 
@@ -688,6 +849,9 @@ def change(path: Path, **weight: Any) -> None:
         ({"dtype": "object"}, "dtype 'object'"),
         ({"name": "b/kernel"}, "'b/kernel', for which the model has no variable"),
         ({"name": "a/bias"}, "two weights called"),
+        ({"name": "a/bias_1"}, "a/bias_1, a/bias may be a/bias. Give the layers names of their own"),
+        ({"weights": 5}, "a group of weights without a list of weights"),
+        ({"weights": [5]}, "has a weight 5, expected a name, a shape and a dtype"),
         ({"quantization": {"dtype": "uint4", "scale": 1, "min": 0}}, "quantization"),
         ({"quantization": {"dtype": "uint8", "scale": "1", "min": 0}}, "quantization"),
     ],
@@ -698,6 +862,34 @@ def test_load_refuses_wrong_manifest(saved: Path, weight: dict[str, Any], messag
     change(saved, **weight)
     with pytest.raises(CheckpointError, match=message):
         pb.load_layers_model(saved)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "model.json holds a list, expected a model of TensorFlow.js"),
+        ('{"format": "graph-model"}', "model.json is a graph model"),
+        ('{"weightsManifest": 5}', "model.json has no manifest of weights"),
+    ],
+)
+def test_load_refuses_json_without_layers_model(saved: Path, content: str, message: str) -> None:
+    saved.write_text(content)
+    with pytest.raises(CheckpointError, match=message):
+        pb.load_layers_model(saved)
+    for path in (saved.parent / "none.json", saved.parent / "none.keras"):
+        with pytest.raises(FileNotFoundError, match=r"load: there is no file '.*none\.(json|keras)'"):
+            pb.load_layers_model(path)
+    saved.unlink()
+    with pytest.raises(FileNotFoundError, match=r"load: there is no file '.*model\.json'"):
+        pb.load_layers_model(saved.parent)
+
+
+def test_load_weights_skip_mismatch_leaves_out_ambiguous_names(saved: Path) -> None:
+    change(saved, name="a/bias_1")
+    model = pb.sequential([pb.layers.dense(3, input_shape=[2], name="a", bias_initializer="ones")])
+    with pytest.warns(UserWarning, match=r"a/bias_1, a/bias may be a/bias\. .* no weights for a/kernel, a/bias\."):
+        model.load_weights(saved, skip_mismatch=True)
+    np.testing.assert_array_equal(model.get_weights()[1], 1.0)
 
 
 def test_load_refuses_layers_larger_than_file_before_allocating(saved: Path) -> None:
@@ -758,6 +950,17 @@ def test_load_refuses_zip_bombs(tmp_path: Path) -> None:
         pb.load_layers_model(path)
 
 
+@pytest.mark.parametrize("name", ["config.json", "model.weights.h5"])
+def test_load_refuses_keras_archive_without_member(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("h5py")
+    pb.sequential([pb.layers.dense(3, input_shape=[2])]).save(tmp_path / "whole.keras")
+    with zipfile.ZipFile(tmp_path / "whole.keras") as whole, zipfile.ZipFile(tmp_path / "part.keras", "w") as part:
+        for other in {*whole.namelist()} - {name}:
+            part.writestr(other, whole.read(other))
+    with pytest.raises(CheckpointError, match=f"part.keras has no {name}, so it is not a model of Keras 3"):
+        pb.load_layers_model(tmp_path / "part.keras")
+
+
 def test_load_refuses_unsafe_hdf5(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "model.h5"
@@ -773,6 +976,11 @@ def test_load_refuses_unsafe_hdf5(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         file["again"] = file
     with pytest.raises(CheckpointError, match="inside itself"):
+        model.load_weights(path)
+    with h5py.File(path, "w", libver="latest") as file:
+        for i in range(100):
+            file.create_dataset(f"v{i}", (16000,), "f4")
+    with pytest.raises(CheckpointError, match="says that it holds 6400000 bytes of arrays, but has"):
         model.load_weights(path)
     with h5py.File(path, "w") as file:
         file["text"] = "text"
@@ -873,3 +1081,77 @@ def test_load_weights_takes_archives_of_keras(tmp_path: Path) -> None:
     model.save(tmp_path / "model.keras")
     other.load_weights(tmp_path / "model.keras")
     np.testing.assert_array_equal(other.get_weights()[0], model.get_weights()[0])
+
+
+# ---- weights layer by layer in .h5 files
+
+
+def make_stack(last: str = "b", seed: int = 0) -> Any:
+    layers = [pb.layers.dense(3, name="a", input_shape=[2]), pb.layers.batch_normalization(name="n")]
+    model = pb.sequential([*layers, pb.layers.dense(1, name=last)])
+    for v in model.variables:
+        v.assign(np.random.default_rng(seed).uniform(size=v.shape).astype(np.float32))
+    return model
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    """Weights of a model as ``save_weights`` of Keras 2 writes them: the groups of layers are at the top."""
+    h5py = pytest.importorskip("h5py")
+    make_stack().save(tmp_path / "model.h5")
+    with h5py.File(tmp_path / "model.h5") as model, h5py.File(tmp_path / "listed.h5", "w") as file:
+        for name, group in model["model_weights"].items():
+            model.copy(group, file, name)
+        file.attrs["layer_names"] = model["model_weights"].attrs["layer_names"]
+    return tmp_path / "listed.h5"
+
+
+def rename_weights(path: Path, names: list[str]) -> None:
+    """Rename the first weights of batch normalization, and let the file list these names."""
+    with pytest.importorskip("h5py").File(path, "a") as file:
+        for old, new in zip(file["n"].attrs["weight_names"], names, strict=False):
+            if new not in file["n"]:
+                file["n"].move(old, new)
+        file["n"].attrs["weight_names"] = names
+
+
+def test_load_weights_takes_h5_files_with_and_without_model(listed: Path) -> None:
+    for path in (listed, listed.parent / "model.h5"):
+        model = make_stack(seed=1)
+        model.load_weights(path)
+        for found, expected in zip(model.get_weights(), make_stack().get_weights(), strict=True):
+            np.testing.assert_array_equal(found, expected)
+    with pytest.raises(CheckpointError, match=r"listed.h5 holds weights, but not the model they are of"):
+        pb.load_layers_model(listed)
+
+
+@pytest.mark.parametrize("skip_mismatch", [False, True])
+def test_load_weights_takes_h5_weights_of_other_names_in_order(listed: Path, skip_mismatch: bool) -> None:
+    rename_weights(listed, ["n/w0", "n/w1", "n/w2", "n/w3"])
+    model = make_stack(seed=1)
+    model.load_weights(listed, skip_mismatch=skip_mismatch)
+    for found, expected in zip(model.get_weights(), make_stack().get_weights(), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_load_weights_skip_mismatch_leaves_out_h5_layers_and_weights(listed: Path) -> None:
+    with pytest.raises(CheckpointError, match="has weights of a layer 'b', which the model does not have"):
+        make_stack("other").load_weights(listed)
+    rename_weights(listed, ["n/gamma", "n/w1", "n/w2"])
+    with pytest.raises(CheckpointError, match="a weight 'n/w1', for which the model has no variable"):
+        make_stack().load_weights(listed)
+    model, before = make_stack("other", 1), make_stack("other", 1)
+    missing = "no weights for n/beta, n/moving_mean, n/moving_variance, other/kernel, other/bias"
+    with pytest.warns(UserWarning, match=f"'n/w1', .* 'n/w2', .* a layer 'b', .* {missing}"):
+        model.load_weights(listed, skip_mismatch=True)
+    for i, found in enumerate(model.get_weights()):
+        np.testing.assert_array_equal(found, (make_stack() if i < 3 else before).get_weights()[i])
+    rename_weights(listed, ["n/gamma", "n/w1", "n/w2", "n/w3"])
+    with pytest.raises(CheckpointError, match="lists the weight 'n/w3' of 'n', but does not contain it"):
+        make_stack().load_weights(listed)
+
+
+def test_load_weights_without_variables_raises(listed: Path) -> None:
+    model = pb.sequential([pb.layers.dense(3)], name="m")
+    with pytest.raises(CheckpointError, match="load_weights: m has no variables yet: build it, or call it once"):
+        model.load_weights(listed)

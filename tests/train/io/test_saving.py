@@ -350,3 +350,26 @@ def test_sequential_model_is_saved_in_a_program_without_functional_models(tmp_pa
         "for name in ('m.keras', 'm.h5', 'm'): model.save(sys.argv[1] + '/' + name)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+
+
+def test_model_file_without_training_or_model(tmp_path: Path) -> None:
+    model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
+    model.compile(pb.train.adam(lambda step: 0.1), "mse")
+    model.save(path := tmp_path / "model.safetensors")
+    assert pb.load_model(path).optimizer is None
+    model.save_checkpoint(path)
+    with pytest.raises(CheckpointError, match=r"load_model: model.safetensors holds variables, but not the model"):
+        pb.load_model(path)
+    with pytest.raises(ArgumentError, match=r"save\(path, tree\): path must be text or a path, got dict"):
+        pb.train.save({}, path)  # type: ignore[arg-type]
+
+
+def test_model_file_with_unknown_class_raises(path: Path) -> None:
+    class Gone(pb.layers.Layer):
+        def call(self, x: Any) -> Any:
+            return x
+
+    pb.sequential([Gone(input_shape=[2])]).save(path)
+    Gone.registry.pop("Gone")
+    with pytest.raises(CheckpointError, match=r"'Gone', which is not known here. Import, or define, its class before"):
+        pb.load_model(path)

@@ -95,7 +95,60 @@ def test_torch_module_map_must_cover_file_and_model(tmp_path: Path) -> None:
         model.load_weights(path, map={"a": "c"})
     with pytest.raises(ArgumentError, match="map must be 'torch'"):
         model.load_weights(path, map="keras")
+    with pytest.raises(CheckpointError, match=r"save_weights: b/kernel, b/bias has no module in map="):
+        model.save_weights(path, map={"a": "a"})
+    pb.train.save(path, {"c.weight": np.ones(3, np.float32), "c.bias": np.ones(2, np.float32)})
+    with pytest.raises(CheckpointError, match=r"c.weight of shape \(3,\) does not fit"):
+        pb.sequential([pb.layers.conv2d(2, 2, name="c", input_shape=[3, 3, 2])]).load_weights(path, map="torch")
     with pytest.raises(CheckpointError, match="reset_after=True"):
         pb.sequential([pb.layers.gru(2, input_shape=[3, 2])]).save_weights(path, map="torch")
     with pytest.raises(CheckpointError, match="whose weights have no names in PyTorch"):
         pb.sequential([pb.layers.separable_conv2d(2, 2, input_shape=[3, 3, 2])]).save_weights(path, map="torch")
+
+
+def test_torch_names_of_layers_in_inner_models(tmp_path: Path) -> None:
+    inner = pb.sequential([pb.layers.dense(2, name="a", input_shape=[3])], name="inner")
+    model = pb.sequential([inner, pb.layers.dense(1, name="b")])
+    model.save_weights(path := tmp_path / "state.safetensors", map="torch")
+    state = pb.train.load(path)
+    assert sorted(state) == ["b.bias", "b.weight", "inner.a.bias", "inner.a.weight"]
+    np.testing.assert_array_equal(state["inner.a.weight"], inner.get_weights()[0].T)
+
+
+class Scaled(pb.layers.Dense):
+    def build(self, shape: Any) -> None:
+        super().build(shape)
+        self.factor = self.weight("factor", (1,), "ones")
+
+
+class Product(pb.Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = pb.layers.dense(2)
+        self.factor = self.weight("factor", (1,), "ones")
+
+    def call(self, x: Any) -> Any:
+        return self.dense(x) * self.factor
+
+
+class Sum(pb.layers.RecurrentCell):
+    state_size = 2
+
+    def build(self, shape: Any) -> None:
+        self.kernel = self.weight("kernel", (shape[-1], 2), "ones")
+
+    def call(self, x: Any, state: Any) -> Any:
+        return x @ self.kernel + state, x @ self.kernel + state
+
+
+@pytest.mark.parametrize(("layer", "message"), [
+    (lambda: Scaled(1, name="s"), "s: factor has no name in PyTorch that is known here"),
+    (Product, "factor has no module in map="),
+    (lambda: pb.layers.rnn(Sum(), name="r"), "r: PyTorch has no recurrent layer of Sum cells"),
+])  # fmt: skip
+def test_torch_names_of_own_weights_are_refused(tmp_path: Path, layer: Any, message: str) -> None:
+    made = layer()
+    model = made if isinstance(made, pb.Model) else pb.sequential([made])
+    model(np.ones((1, 4, 2), np.float32))
+    with pytest.raises(CheckpointError, match=message):
+        model.save_weights(tmp_path / "state.safetensors", map="torch")

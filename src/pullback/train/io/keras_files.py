@@ -21,7 +21,7 @@ from pullback.train.io.hdf5 import Hdf5Content, encode_hdf5, read_hdf5
 from pullback.train.io.initial_values import expect_weights
 from pullback.train.io.keras_names import spell_class, spell_group
 from pullback.train.io.optimizer_slots import OUTER_COUNT, list_state
-from pullback.train.io.saving import StrPath, report_mismatch, write_atomically
+from pullback.train.io.saving import StrPath, raise_mismatches, report_mismatch, write_atomically
 from pullback.train.io.structure import is_kind
 from pullback.train.io.tfjs import parse_json
 from pullback.train.io.topology import Builder, TopologyReader, find_dialect
@@ -175,9 +175,11 @@ def _read_listed(content: Hdf5Content, group: str, listed: Sequence[str], where:
 def _match_layer(layer: Any, name: str, listed: list[str], where: str) -> dict[str, Variable]:
     places = [WeightPlace(((name,), *place.layers), place.name, place.variable) for place in find_places(layer)]
     try:
-        return match_by_name(places, listed, where)
+        with raise_mismatches():
+            return match_by_name(places, listed, where)
     except CheckpointError:
-        return match_in_order(places, listed, where)
+        is_listed_whole = len(places) == len(listed)
+        return match_in_order(places, listed) if is_listed_whole else match_by_name(places, listed, where)
 
 
 def _assign_tree(model: Any, content: Hdf5Content, where: str, order: Order) -> None:

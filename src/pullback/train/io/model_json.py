@@ -17,7 +17,7 @@ from pullback.train.io.tfjs import as_folder, read_json, read_weights, write_wei
 from pullback.train.io.topology import Builder, TopologyReader, find_dialect
 from pullback.train.io.topology_writing import KERAS_VERSION, WRITES_KERAS, WRITES_TFJS, TopologyWriter
 from pullback.train.io.training_config import NamedState, OptimizerState
-from pullback.train.io.weight_places import CELL, assign_matches, find_places, match_by_name, name_part
+from pullback.train.io.weight_places import CELL, assign_matches, check_complete, find_places, match_by_name, name_part
 from pullback.typing import Array
 
 Json = Any  # what json.loads returns
@@ -40,8 +40,7 @@ def read_model_json(path: StrPath, builder: Builder) -> tuple[Any, Json, Optimiz
     weights, slots = read_weights(manifest, folder, name)
     with expect_weights(name, sum(x.size for x in weights.values())):
         model = read_topology(topology, builder, name, in_browser=True)
-    found = match_by_name(find_places(model), list(weights), name)
-    assign_matches(found, weights, name)
+    found = _assign_weights(model, weights, name)
     inner = topology.get("training_config") if isinstance(topology, dict) else None
     return model, data.get("trainingConfig", inner), _read_state(slots, found, name)
 
@@ -75,7 +74,16 @@ def read_tfjs_weights(path: StrPath, model: Any) -> None:
     data = read_json(folder / name, name)
     manifest = data.get("weightsManifest") if isinstance(data, dict) else data
     weights, _ = read_weights(manifest, folder, name)
-    assign_matches(match_by_name(find_places(model), list(weights), name), weights, name)
+    _assign_weights(model, weights, name)
+
+
+def _assign_weights(model: Any, weights: dict[str, Array], where: str) -> dict[str, Variable]:
+    """Assign the weights of a manifest to a model by their names, and return the variable of each."""
+    places = find_places(model)
+    found = match_by_name(places, list(weights), where)
+    check_complete(places, found, where)
+    assign_matches(found, weights, where)
+    return found
 
 
 def write_model_json(path: StrPath, model: Any, training: Json = None) -> None:

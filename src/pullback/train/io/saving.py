@@ -318,6 +318,11 @@ def skip_mismatches() -> AbstractContextManager[list[str]]:
     return bind(_skipped, [])
 
 
+def raise_mismatches() -> AbstractContextManager[None]:
+    """In this block, weights that do not fit are an error, also where they are left out otherwise."""
+    return bind(_skipped, None)
+
+
 def report_mismatch(before: str, what: str) -> None:
     """Raise an error that says ``what`` does not fit, after ``before``; where mismatches are skipped, note it."""
     skipped = _skipped.get()

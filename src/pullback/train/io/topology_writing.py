@@ -153,7 +153,7 @@ class TopologyWriter:
         """Return the class and config of a sum, a multiple or an activation of symbolic tensors; None for others."""
         tensors = [isinstance(x, dict) and "input" in x for x in given]
         merge, ranks = MERGES.get(name, ""), {len(shape) for shape in layer.shapes}
-        if merge in self.target.layers and given == [{"input": 0}, {"input": 1}] and len(ranks) == 1:
+        if all(tensors) and given == [{"input": 0}, {"input": 1}] and merge in self.target.layers and len(ranks) == 1:
             return merge, {}
         if name in RESCALINGS and sum(tensors) == 1 and len(given) <= 2:
             return _describe_rescaling(name, given, tensors[0])

@@ -192,9 +192,7 @@ def find_rules(layer: Any) -> list[Rule]:
             if lost := sorted(set(known) - {rule.variable for rule in rules}):
                 raise CheckpointError(f"{layer.name}: {', '.join(lost)} has no name in PyTorch that is known here.")
             return rules
-    if known:
-        raise CheckpointError(f"{layer.name} is a {type(layer).__name__}, whose weights have no names in PyTorch here.")
-    return []
+    raise CheckpointError(f"{layer.name} is a {type(layer).__name__}, whose weights have no names in PyTorch here.")
 
 
 def _is_known_kind(layer: Any, kind: str) -> bool:

@@ -248,7 +248,9 @@ def _list_settings(optimizer: Optimizer, is_keras: bool) -> Config | None:
         return None  # None and False are not its defaults
     if is_keras and isinstance(config[RATE], Schedule):
         config[RATE] = _describe_schedule(config[RATE])
-    is_known = all(isinstance(x, bool | int | float) or (key == RATE and x) for key, x in config.items())
+    is_known = all(
+        isinstance(x, bool | int | float) or (key == RATE and isinstance(x, dict)) for key, x in config.items()
+    )
     return config if is_known else None
 
 
@@ -257,7 +259,7 @@ def _describe_for_tfjs(name: str, config: Config, arguments: Mapping[str, Any]) 
     known = all(one in TFJS_LOSSES for one in _flatten(loss)) and all(one in TFJS_METRICS for one in _flatten(metrics))
     if not known or arguments.get("loss_weights") or arguments.get("weighted_metrics"):
         return None
-    if callable(config[RATE]) or name not in TFJS_OPTIMIZERS or any(key in OPTIONS for key in config):
+    if name not in TFJS_OPTIMIZERS or any(key in OPTIONS for key in config):
         return None
     described = {TFJS_NAMES.get(key, key): x for key, x in config.items()}
     spelt = TFJS_SPELLINGS.get(name) or SPELLINGS.get(name) or name.capitalize()

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from pullback.core.suggestions import did_you_mean
 from pullback.core.variable import Variable
-from pullback.errors import CheckpointError
 from pullback.train.io.saving import assign_all, report_mismatch
 from pullback.train.io.structure import is_kind
 from pullback.typing import Array
@@ -91,26 +90,19 @@ def match_by_name(places: Sequence[WeightPlace], names: Sequence[str], where: st
     found: dict[str, Variable] = {}
     for chosen, given in groups.items():
         if len(chosen) != len(given):
-            raise CheckpointError(
-                f"load: {where}: {', '.join(given)} may be {' or '.join(places[i].path for i in chosen)}. "
-                "Give the layers names of their own."
+            report_mismatch(
+                f"load: {where}: ",
+                f"{', '.join(given)} may be {' or '.join(places[i].path for i in chosen)}. "
+                "Give the layers names of their own.",
             )
+            continue
         found |= {name: places[i].variable for name, i in zip(given, chosen, strict=True)}
-    check_complete(places, found, where)
     return found
 
 
-def match_in_order(places: Sequence[WeightPlace], names: Sequence[str], where: str) -> dict[str, Variable]:
+def match_in_order(places: Sequence[WeightPlace], names: Sequence[str]) -> dict[str, Variable]:
     """Return the variable of each weight of one layer, in Keras's order: trainable ones, then the others."""
-    variables = [place.variable for place in places]
-    ordered = [v for v in variables if v.trainable] + [v for v in variables if not v.trainable]
-    if len(ordered) != len(names):
-        report_mismatch(
-            f"load: {where} has ",
-            f"{len(names)} weights ({', '.join(names)}) for {len(ordered)} variables: "
-            f"{', '.join(place.path for place in places)}.",
-        )
-        return {}
+    ordered = sorted((place.variable for place in places), key=lambda v: not v.trainable)
     return dict(zip(names, ordered, strict=True))
 
 
