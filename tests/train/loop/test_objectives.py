@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,8 @@ def test_crossentropy_clips_probabilities_as_keras(name):
     [
         ("mse", "mean_squared_error"), ("MAE", "mean_absolute_error"), ("huber", "huber_loss"),
         (pb.losses.sparse_softmax_cross_entropy, "sparse_softmax_cross_entropy"),
-        (pb.losses.absolute_difference, "mean_absolute_error"),
+        (pb.losses.absolute_difference, "mean_absolute_error"), (pb.train.losses.Huber, "huber_loss"),
+        ("CosineSimilarity", "cosine_proximity"),
     ],
 )  # fmt: skip
 def test_loss_names_and_aliases(short, name):
@@ -262,6 +264,68 @@ def test_sparse_labels_in_range_are_accepted(y):
     check_labels(find_loss("mse"), y - 7 if y.dtype != bool else y, (None, 3))
 
 
+def test_sparse_labels_of_ignored_class_may_be_out_of_range():
+    loss = pb.train.losses.SparseCategoricalCrossentropy(ignore_class=-1)
+    check_labels(loss, np.array([1, -1]), (None, 3))
+    with pytest.raises(DataError, match="the smallest is -2"):
+        check_labels(loss, np.array([1, -1, -2]), (None, 3))
+    with pytest.raises(ShapeError, match=r"expected predictions by class along the last axis, got shape \(\)"):
+        check_labels(loss, np.array([1]), ())
+
+
+@pytest.mark.parametrize("name", ["crossentropy", "ce"])
+def test_crossentropy_by_short_name_follows_shapes(name):
+    expected = -np.log(SHARES[range(5), LABELS]).mean()
+    binary = ONES[:, :1], SHARES[:, :1]
+    for find in (find_loss, lambda name: find_metric(name, None)):
+        for y in (LABELS, LABELS[:, None], ONE_HOT):
+            np.testing.assert_allclose(find(name)(y, SHARES), expected, rtol=1e-6)
+        np.testing.assert_allclose(find(name)(*binary), entropy(*binary).mean(), rtol=1e-6)
+
+
+def test_metric_function_of_library_equals_metric_by_name():
+    for name, (y, p, _) in MEASURES.items():
+        by_function = find_metric(getattr(pb.metrics, name), find_loss("mse"))
+        assert by_function.name == name
+        np.testing.assert_allclose(by_function(y, p), find_metric(name, find_loss("mse"))(y, p), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"loss": ["mse"] * 3}, "compile: loss: got 3 for 2 outputs, a, b."),
+        ({"loss": {"c": "mse"}}, "compile: loss: there is no output 'c'; there are a, b."),
+        ({"loss": "mse", "metrics": [["mae"]]}, "compile: metrics: got 1 lists for 2 outputs, a, b."),
+    ],
+)
+def test_compile_refuses_other_number_of_outputs(arguments, message):
+    x = pb.input([3])
+    model = pb.model(x, [pb.layers.dense(1, name=name)(x) for name in "ab"])
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        model.compile("sgd", **arguments)
+
+
+def test_fit_without_loss_raises():
+    model = pb.sequential([pb.layers.dense(1, input_shape=[3])])
+    model.compile("sgd", None)
+    with pytest.raises(ArgumentError, match="there is no loss: give compile one, or call add_loss in a layer"):
+        model.fit(np.ones((2, 3)), np.ones((2, 1)), verbose=0)
+
+
+def test_library_functions_are_saved_by_name_and_others_not(tmp_path):
+    for loss in (pb.metrics.mean_absolute_error, lambda y, p: np.mean(abs(y - p))):
+        model = pb.sequential([pb.layers.dense(1, input_shape=[3])])
+        model.compile("sgd", loss, metrics=[pb.metrics.mean_squared_error])
+        model.save(tmp_path / "model.safetensors")
+        again = pb.load_model(tmp_path / "model.safetensors")
+        if loss is pb.metrics.mean_absolute_error:
+            x, y = np.ones((2, 3)), np.zeros((2, 1))
+            assert again.evaluate(x, y, return_dict=True) == model.evaluate(x, y, return_dict=True)
+            assert again.metrics_names == ["loss", "mean_squared_error"]
+        else:
+            assert again.optimizer is None
+
+
 @pytest.mark.parametrize(
     ("loss", "y", "p", "message"),
     [
@@ -289,6 +353,12 @@ def test_unknown_loss_lists_known_names():
         find_loss(3)
     with pytest.raises(ArgumentError, match=r"compile: metrics: got 'precise'.*accuracy, acc, .*recall, "):
         find_metric("precise", find_loss("mse"))
+    with pytest.raises(ArgumentError, match=r"compile: metrics: got 3. Expected a function"):
+        find_metric(3, None)
+    with pytest.raises(ArgumentError, match=r"compile: metrics: 'mean_io_u' needs arguments: give the metric itself"):
+        find_metric("mean_io_u", None)
+    with pytest.raises(ArgumentError, match=r"compile: loss: got 'Strange'. Expected .* BinaryCrossentropy, "):
+        find_loss({"class_name": "Strange", "config": {}})
     with pytest.raises(ArgumentError, match=r"lambda: a loss gives one number .* this one gave NoneType"):
         find_loss(lambda y, p: None)(ANY, OTHER)
 

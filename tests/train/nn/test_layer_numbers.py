@@ -75,6 +75,51 @@ def test_activation_layer_numbers(name: Any, formula: Any) -> None:
     close(layers.activation(name)(3 * SEQUENCE), formula(3 * SEQUENCE))
 
 
+def project(x: Any) -> Any:
+    """Return the nearest probabilities along the last axis, by bisection."""
+    low, high = (np.max(x, axis=-1, keepdims=True) - n for n in (1.0, 0.0))
+    for _ in range(60):
+        middle = (low + high) / 2
+        is_low = np.sum(np.maximum(x - middle, 0), axis=-1, keepdims=True) > 1
+        low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+    return np.maximum(x - high, 0)
+
+
+ACTIVATIONS = {
+    "celu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "hard_shrink": lambda x: x * (abs(x) > 0.5),
+    "hard_tanh": lambda x: np.clip(x, -1, 1),
+    "soft_shrink": lambda x: np.sign(x) * np.maximum(abs(x) - 0.5, 0),
+    "sparse_plus": lambda x: np.select([x <= -1, x < 1], [0, (x + 1) ** 2 / 4], x),
+    "sparse_sigmoid": lambda x: np.clip((x + 1) / 2, 0, 1),
+    "sparsemax": project,
+    "tanh_shrink": lambda x: x - np.tanh(x),
+    "threshold": lambda x: x * (x > 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation_values_and_gradients(name: str) -> None:
+    x = np.random.default_rng(0).normal(size=(5, 4)) * 2
+    close(layers.activation(name)(x), ACTIVATIONS[name](x))
+    assert layers.activation(name)(x.astype(np.float32)).dtype == np.float32
+    pb.check_grads(layers.activation(name), [x])
+
+
+def test_activations_of_minus_infinity() -> None:
+    x = np.array([[-np.inf, 2.0, 0.0]])
+    for name, expected in (("sparse_plus", [0, 2, 0.25]), ("sparsemax", [0, 1, 0]), ("threshold", [0, 2, 0])):
+        np.testing.assert_array_equal(layers.activation(name)(x), [expected])
+    np.testing.assert_array_equal(layers.thresholded_relu(1.0)(x), [[0, 2, 0]])
+
+
+def test_glu_halves_last_axis() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 6))
+    close(layers.activation("glu")(x), x[..., :3] * sigmoid(x[..., 3:]))
+    with pytest.raises(ArgumentError, match=r"glu: the last axis is halved.* got shape \(2, 3, 5\)"):
+        layers.activation("glu")(x[..., :5])
+
+
 def test_flatten_reshape_permute_repeat() -> None:
     close(layers.flatten()(IMAGE), IMAGE.reshape(2, -1))
     close(layers.reshape([-1, 9])(IMAGE), IMAGE.reshape(2, 10, 9))

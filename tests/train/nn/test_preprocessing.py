@@ -11,6 +11,7 @@ import pytest
 
 import pullback as pb
 from pullback import layers
+from pullback.errors import ArgumentError, DataError, ShapeError
 
 CASES = json.loads((Path(__file__).parent / "recorded" / "keras_preprocessing.json").read_text())
 NAMES = {name.replace("_", "").lower(): name for name in dir(layers)}
@@ -45,6 +46,75 @@ def test_preprocessing_layer_equals_keras_after_config_roundtrip(case: Any) -> N
             np.testing.assert_allclose(y.ravel(), case["values"], rtol=2e-5, atol=2e-4)
         if "vocabulary" in case:
             assert one.get_vocabulary() == case["vocabulary"]
+
+
+@pytest.mark.parametrize("split", [
+    lambda x: [x[:5], x[5:]], lambda x: ((part, 0) for part in (x[:5], x[5:])), lambda x: pb.data.array(x).batch(4),
+])  # fmt: skip
+def test_adapt_to_batches_equals_adapt_to_array(split: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
+    whole, parts = layers.normalization(), layers.normalization()
+    whole.adapt(x)
+    parts.adapt(split(x))
+    np.testing.assert_allclose(parts.adapted_mean, x.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(parts(x), whole(x), rtol=1e-5, atol=1e-6)
+
+
+def test_category_encoding_counts_by_weights() -> None:
+    weights = np.array([[0.5, 2.0, 3.0]])
+    found = layers.category_encoding(4, "count")(np.array([[0, 1, 1]]), count_weights=weights)
+    np.testing.assert_array_equal(found, [[0.5, 5.0, 0.0, 0.0]])
+    with pytest.raises(ArgumentError, match="count_weights are for output_mode='count'"):
+        layers.category_encoding(4)(np.array([[0, 1, 1]]), count_weights=weights)
+
+
+@pytest.mark.parametrize("mode", ["int", "one_hot", "multi_hot", "count", "tf_idf"])
+def test_output_shape_of_text_layers_equals_shape_of_output(mode: str) -> None:
+    made: list[Any] = [layers.string_lookup(vocabulary=["a", "b"], idf_weights=[0.5, 2.0], output_mode=mode)]
+    made += [] if mode == "tf_idf" else [layers.hashing(5, output_mode=mode)]
+    for layer in made:
+        assert layer.output_shape((4,)) == layer(np.array([["a", "b", "c", "a"]])).shape[1:]
+    if mode not in ("int", "one_hot"):
+        words = layers.text_vectorization(vocabulary=["a", "b"], idf_weights=[0.5, 2.0], output_mode=mode)
+        assert words.output_shape(()) == words(np.array(["a b b c"])).shape[1:] == (3,)
+
+
+@pytest.mark.parametrize("as_path", [str, Path])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_vocabulary_file_has_one_token_in_each_line(tmp_path: Path, as_path: Any, end: str) -> None:
+    (tmp_path / "words.txt").write_text(f"b\na c\nd{end}", encoding="utf-8")
+    layer = layers.string_lookup(vocabulary=as_path(tmp_path / "words.txt"))
+    assert layer.get_vocabulary() == ["[UNK]", "b", "a c", "d"]
+    np.testing.assert_array_equal(layer(np.array(["a c", "d", "", "x"])), [2, 3, 0, 0])
+
+
+def test_text_vectorization_with_own_standardization_and_vocabulary() -> None:
+    layer = layers.text_vectorization(standardize=str.upper)
+    layer.set_vocabulary(["A", "B"])
+    np.testing.assert_array_equal(layer(np.array(["a b", "B c!"])), [[2, 3], [3, 1]])
+    with pytest.raises(ShapeError, match="expected texts along one axis, or a last axis of length 1"):
+        layer(np.array([["a", "b"]]))
+
+
+@pytest.mark.parametrize(("act", "message"), [
+    (lambda: layers.normalization(mean=1.0), "give both mean and variance, or neither"),
+    (lambda: layers.normalization(axis=0)(np.ones((2, 3))), "axis 0 is the batch"),
+    (lambda: layers.normalization(mean=1.0, variance=1.0).adapt(TEXTS), "mean and variance were given already"),
+    (lambda: layers.normalization().adapt(iter([])), "adapt: there is no data"),
+    (lambda: layers.discretization([0.0]).adapt(TEXTS), "bin_boundaries were given already"),
+    (lambda: layers.discretization(num_bins=3).adapt(iter([])), "adapt: there is no data"),
+    (lambda: layers.discretization(num_bins=3)(np.ones(2)), "call adapt\\(data\\) first"),
+    (lambda: layers.hashing(3, salt=[1, 2, 3]), "salt must be a whole number, or two"),
+    (lambda: layers.string_lookup(invert=True, output_mode="count"), "invert needs output_mode='int', got 'count'"),
+    (lambda: layers.string_lookup(pad_to_max_tokens=True), "pad_to_max_tokens needs max_tokens"),
+    (lambda: layers.string_lookup(vocabulary=["a", "a"]), "the vocabulary has 'a' twice"),
+    (lambda: layers.string_lookup(vocabulary=["a", "b"], max_tokens=2), "2 tokens are more than max_tokens=2"),
+    (lambda: layers.string_lookup(vocabulary=["a"], output_mode="tf_idf"), "needs idf_weights, one for each token"),
+    (lambda: layers.string_lookup(vocabulary=["a"]).adapt(TEXTS), "the vocabulary was given already"),
+])  # fmt: skip
+def test_preprocessing_layer_refuses_arguments_and_data(act: Any, message: str) -> None:
+    with pytest.raises((ArgumentError, DataError), match=message):
+        act()
 
 
 def make_text_model(kind: str) -> Any:

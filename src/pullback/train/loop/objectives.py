@@ -100,9 +100,6 @@ def _find_named_loss(given: str, what: str) -> Loss:
         return _make_loss("cosine_proximity")
     if key in LOSS_NAMES:
         return _make_loss(LOSS_NAMES[key])
-    if key in LOSS_CLASSES:
-        made: Loss = LOSS_CLASSES[key]()
-        return made
     raise _make_unknown_error(what, given, [*LOSS_FUNCTIONS, *ALIASES])
 
 

@@ -195,4 +195,4 @@ class ThresholdedRelu(Layer):
         as_number(self.name, "theta", self.theta, 0)
 
     def call(self, x: Value) -> Any:
-        return np.where(x > self.theta, x, 0.0 * x)
+        return np.where(x <= self.theta, 0.0, x)

@@ -64,19 +64,19 @@ def _squareplus(x: Value) -> Any:
 def _shrink(x: Value, hard: bool) -> Any:
     """Return 0 between -0.5 and 0.5; other elements as they are, or closer to 0 by 0.5."""
     kept = x if hard else x - np.sign(x) * 0.5
-    return np.where(np.abs(x) > 0.5, kept, 0.0 * x)
+    return np.where(np.abs(x) <= 0.5, 0.0, kept)
 
 
 def _tanh_shrink(x: Value) -> Any:
     return x - np.tanh(x)
 
 
-def _threshold(x: Value, theta: float = 0.0) -> Any:
-    return np.where(x > theta, x, 0.0 * x)
+def _threshold(x: Value) -> Any:
+    return np.where(x <= 0.0, 0.0, x)
 
 
 def _sparse_plus(x: Value) -> Any:
-    return np.where(x <= -1.0, 0.0 * x, np.where(x < 1.0, (x + 1.0) * (x + 1.0) / 4.0, x))
+    return np.where(x <= -1.0, 0.0, np.where(x < 1.0, (x + 1.0) * (x + 1.0) / 4.0, x))
 
 
 def _sparse_sigmoid(x: Value) -> Any:
@@ -90,7 +90,7 @@ def _sparsemax(x: Value) -> Any:
     sums = np.cumsum(ordered, axis=-1)
     support = 1.0 + counts * ordered > sums
     size = np.sum(support, axis=-1, keepdims=True).astype(x.dtype)
-    last = np.where(support, ordered, 0.0 * ordered)
+    last = np.where(support, ordered, 0.0)
     return np.maximum(x - (np.sum(last, axis=-1, keepdims=True) - 1.0) / size, 0.0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -389,9 +390,9 @@ class Lookup(HostLayer):
         - vocabulary: the tokens, with or without the special ones in front.
         - idf_weights: for ``output_mode="tf_idf"``, the weight of each token.
         """
-        if isinstance(vocabulary, str):
+        if isinstance(vocabulary, str | os.PathLike):
             with open(vocabulary, encoding="utf-8") as file:
-                vocabulary = file.read().split("\n")
+                vocabulary = [line.rstrip("\n") for line in file]
         tokens = [self.as_token(token) for token in np.asarray(vocabulary).ravel().tolist()]
         weights = [float(n) for n in idf_weights or ()]
         special = self._list_special()
