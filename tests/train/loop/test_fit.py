@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -476,6 +477,77 @@ def test_fit_resumed_equals_uninterrupted(tmp_path, at: int, eager: bool, noise)
     assert same(model, other)
     assert resumed.history == whole.history
     assert resumed.steps == whole.steps
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_fit_resumed_with_steps_per_epoch_continues_in_the_data(tmp_path, shuffled: bool) -> None:
+    x, y = points()
+
+    def fit(epochs, **more):
+        model = classifier(eager=True)
+        data = pb.data.Dataset.from_arrays((x, y))
+        data = (data.shuffle(len(x), seed=3) if shuffled else data).batch(16)
+        return model, model.fit(data, steps_per_epoch=4, epochs=epochs, **more).history
+
+    whole, history = fit(4)
+    path = tmp_path / "run.safetensors"
+    fit(2, callbacks=pb.callbacks.model_checkpoint(path))
+    resumed, found = fit(4, resume=path)
+    assert found == history
+    assert same(whole, resumed)
+
+
+def test_fit_refuses_to_resume_from_other_files_and_iterables(tmp_path) -> None:
+    x, y = points()
+    path = tmp_path / "run.safetensors"
+    model = classifier()
+    model.fit(iter([(x, y)]), callbacks=pb.callbacks.model_checkpoint(path))
+    with pytest.raises(DataError, match=r"an iterable of batches cannot be resumed; pb.data.Dataset can"):
+        model.fit(iter([(x, y)]), epochs=2, resume=path)
+    model.save_checkpoint(path)
+    with pytest.raises(DataError, match=r"run.safetensors' was not written during a training"):
+        model.fit(x, y, epochs=2, resume=path)
+
+
+def test_fit_in_a_thread_equals_fit() -> None:
+    x, y = points()
+    histories = []
+
+    def fit() -> None:
+        pb.random.seed(1)
+        histories.append(classifier(eager=True).fit(x, y, epochs=2, shuffle=False).history)
+
+    thread = threading.Thread(target=fit)
+    thread.start()
+    thread.join()
+    fit()
+    assert histories[0] == histories[1]
+
+
+def test_steps_per_epoch_of_whole_iterable_begins_anew() -> None:
+    x, y = points()
+    read = []
+
+    class Source:
+        def __iter__(self):
+            for i in range(3):
+                read.append(i)
+                yield x, y
+
+    classifier(eager=True).fit(Source(), steps_per_epoch=3, epochs=2)
+    assert read == [0, 1, 2, 0, 1, 2]
+
+
+def test_empty_datasets_and_weights_of_datasets_raise() -> None:
+    x, y = points()
+    model = classifier()
+    with pytest.raises(DataError, match="there is nothing to evaluate: the dataset is empty"):
+        model.evaluate(iter([]))
+    with pytest.raises(DataError, match="there is nothing to predict: the dataset is empty"):
+        model.predict(iter([]))
+    data = pb.data.Dataset.from_arrays((x, y)).batch(16)
+    with pytest.raises(ArgumentError, match="sample_weight and validation_split are for arrays"):
+        model.fit(data, sample_weight=np.ones(len(x)))
 
 
 def test_fit_resume_without_file_starts_anew(tmp_path) -> None:

@@ -448,6 +448,47 @@ def test_metric_classes_in_keras_style(eager: bool) -> None:
     assert one["distance"] == pytest.approx(away[:4].mean(), rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: pb.metrics.AUC(curve="roc"), "AUC: curve must be 'ROC' or 'PR', got 'roc'."),
+        (lambda: pb.metrics.AUC(summation_method="mean"), "AUC: summation_method must be 'interpolation', 'minoring'"),
+        (lambda: pb.metrics.AUC(1), "AUC: num_thresholds must be more than 1, got 1."),
+        (lambda: pb.metrics.RecallAtPrecision(1.5), "recall_at_precision: expected a rate from 0 to 1, got 1.5."),
+        (lambda: pb.metrics.FBetaScore("mean"), "average must be None, 'micro', 'macro' or 'weighted', got 'mean'."),
+        (lambda: pb.metrics.FBetaScore(beta=0.0), "beta must be more than 0, got 0.0."),
+        (lambda: pb.metrics.FBetaScore()([1.0], [1.0]), "expected predictions of shape (batch, classes), got (1,)."),
+        (lambda: pb.metrics.Mean().add_weight(3, "strange"), "initializer must be 'zeros', 'ones' or a function."),
+        (lambda: pb.metrics.MeanMetricWrapper(lambda y, p: None, "m")([1.0], [1.0]), "this one gave NoneType."),
+    ],
+)
+def test_metric_classes_refuse_arguments(make, message):
+    with pytest.raises((ArgumentError, ShapeError), match=re.escape(message)):
+        make()
+
+
+def test_auc_with_label_weights_equals_repeated_labels():
+    y, p = np.array([[0.0, 1], [1, 1], [0, 0], [1, 0]]), np.array([[0.1, 0.7], [0.8, 0.3], [0.4, 0.2], [0.35, 0.9]])
+    weighted = pb.metrics.AUC(label_weights=[1.0, 3.0])
+    expected = pb.metrics.AUC()(y[:, [0, 1, 1, 1]], p[:, [0, 1, 1, 1]])
+    assert weighted(y, p) == pytest.approx(expected, rel=1e-6)
+    rows = np.array([2.0, 1.0, 0.0, 1.0])
+    weighted.reset_state()
+    again = pb.metrics.AUC()(y[[0, 0, 1, 3]][:, [0, 1, 1, 1]], p[[0, 0, 1, 3]][:, [0, 1, 1, 1]])
+    assert weighted(y, p, rows) == pytest.approx(again, rel=1e-6)
+    assert again != pytest.approx(expected)
+
+
+def test_mean_is_called_with_values_and_weights():
+    mean = pb.metrics.Mean()
+    assert mean([1.0, 3.0]) == 2.0
+    assert mean([5.0], 2.0) == pytest.approx((1 + 3 + 2 * 5) / 4)
+    assert repr(pb.metrics.AUC(10)).startswith("AUC(num_thresholds=10, curve='ROC', ")
+    assert pb.metrics.MeanMetricWrapper(np.maximum, "most", factor=2).get_config() == {
+        "function": np.maximum, "name": "most", "factor": 2,
+    }  # fmt: skip
+
+
 def test_precision_refuses_classes_that_are_none():
     labels, predictions = np.eye(3)[[0, 1]], np.array([[0.9, 0.05, 0.05], [0.2, 0.5, 0.3]])
     assert pb.metrics.Precision(top_k=5)(labels, predictions) == pytest.approx(1 / 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import pullback as pb
 from pullback import layers
-from pullback.errors import ArgumentError, NanError
+from pullback.errors import ArgumentError, DataError, NanError
 
 X = np.random.default_rng(0).normal(size=(70, 3)).astype(np.float32)
 Y = X @ np.array([[1.0], [2.0], [-1.0]], np.float32)
@@ -174,3 +175,61 @@ def test_custom_train_step_errors() -> None:
     with pytest.raises(NanError, match="the loss is not finite in epoch 1, batch 1"):
         model.fit(X, Y, verbose=0)
     np.testing.assert_array_equal(model.dense.kernel.numpy(), np.ones((3, 1)))
+
+    class Constant(Plain):
+        def train_step(self, data: Any) -> Any:
+            return {"loss": np.float32("nan")}
+
+    model = Constant()
+    model.compile("sgd", "mse")
+    with pytest.raises(NanError, match="Computed again, its gradients are finite"):
+        model.fit(X, Y, verbose=0)
+    with pytest.raises(DataError, match="fit: a batch has no array"):
+        model.fit(iter([()]), verbose=0)
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_compute_metrics_in_custom_train_step(eager: bool) -> None:
+    class Short(Plain):
+        def train_step(self, data: Any) -> dict[str, Any]:
+            x, y = data
+            with pb.GradientTape() as tape:
+                y_pred = self(x, training=True)
+                loss = self.compute_loss(y=y, y_pred=y_pred)
+            self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
+            self.metrics[0].update_state(loss)
+            return self.compute_metrics(x, y, y_pred)
+
+    histories = []
+    for kind in (Own, Short):
+        model = kind()
+        model.compile(pb.train.sgd(0.05), "mse", metrics=["mae"], run_eagerly=eager)
+        histories.append(model.fit(X, Y, epochs=2, batch_size=35, shuffle=False, verbose=0).history)
+    assert histories[0] == histories[1]
+    assert [*model.get_metrics_result().values()] == [values[-1] for values in histories[1].values()]
+    plain = Plain()
+    plain.compile("sgd", "mse", metrics=["mae"])
+    with pytest.raises(ArgumentError, match="for a train_step of the model's own, and it has none"):
+        plain.compute_metrics(X, Y, Y)
+
+
+def test_custom_train_step_is_not_resumed(tmp_path: Path) -> None:
+    model = Own()
+    model.compile("sgd", "mse")
+    path = tmp_path / "run.safetensors"
+    model.fit(X, Y, verbose=0, callbacks=[pb.callbacks.model_checkpoint(path, every=1)])
+    with pytest.raises(ArgumentError, match="resume= cannot continue a training with a train_step of the model's own"):
+        model.fit(X, Y, epochs=2, verbose=0, resume=path)
+
+
+def test_predict_does_not_take_predict_step() -> None:
+    class Doubled(Plain):
+        def predict_step(self, data: Any) -> Any:
+            return 2 * self(data)
+
+    with pytest.raises(
+        ArgumentError, match=r"predict does not call Doubled.predict_step. Write what it returns in call"
+    ):
+        Doubled().predict(X)
+    with pytest.raises(ArgumentError, match=r"the model is not compiled"):
+        Plain().compute_loss(y=Y, y_pred=Y)

@@ -411,6 +411,47 @@ def test_bidirectional_layer_numbers(mode: str, merged: Any) -> None:
     close(back, second[:, -1])
 
 
+class Fading(layers.RecurrentCell):
+    """A cell of the user's with two states: the output, and how many steps there were."""
+
+    state_size = (2, 1)
+
+    def build(self, shape: Any, *_: Any) -> None:
+        self.kernel = self.weight("kernel", (shape[-1], 2), "ones")
+
+    def call(self, x: Any, h: Any, count: Any) -> Any:
+        h = np.tanh(x @ self.kernel + 0.5 * h) / (count + 1)
+        return h, [h, count + 1]
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_rnn_of_own_cell(flat: bool) -> None:
+    class Cell(Fading):
+        def call(self, x: Any, h: Any, count: Any) -> Any:
+            out, states = super().call(x, h, count)
+            return (out, *states) if flat else (out, states)
+
+    h, expected = np.zeros((len(SEQUENCE), 2)), []
+    for t in range(SEQUENCE.shape[1]):
+        h = np.tanh(SEQUENCE[:, t] @ np.ones((SEQUENCE.shape[2], 2)) + 0.5 * h) / (t + 1)
+        expected.append(h)
+    found, state, count = layers.rnn(Cell(), return_sequences=True, return_state=True)(SEQUENCE)
+    close(found, np.stack(expected, 1))
+    close(state, h)
+    close(count, np.full((len(SEQUENCE), 1), SEQUENCE.shape[1]))
+
+
+def test_cells_without_state_size_or_that_are_none_raise() -> None:
+    class Cell(Fading):
+        state_size = None
+
+    with pytest.raises(ArgumentError, match="c: a cell needs state_size, a length or a list of them"):
+        layers.rnn(Cell(name="c"))(SEQUENCE)
+    for wrong in ([], [layers.dense(1)]):
+        with pytest.raises(ArgumentError, match="cells must be a list of cells, got"):
+            layers.stacked_rnn_cells(wrong)
+
+
 def test_time_distributed_layer_numbers() -> None:
     layer = layers.time_distributed(layers.conv2d(2, 2))
     film = np.stack([IMAGE, 2 * IMAGE, -IMAGE], 1)

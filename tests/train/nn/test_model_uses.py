@@ -436,3 +436,88 @@ def test_model_is_built_without_compiling(monkeypatch: pytest.MonkeyPatch) -> No
     h = layers.conv2d(24, 5, activation="tanh")(image)
     model = pb.model(image, layers.conv2d_transpose(8, 3, strides=2)(layers.max_pooling2d(2)(h)))
     assert model.outputs[0].shape == (33, 37, 8)
+
+
+# ---- symbolic tensors
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x.sum(-1), lambda x: x.mean((1, 2), keepdims=True), lambda x: x[..., 1], lambda x: x[0:1, ..., ::2],
+    lambda x: x * pb.tensor(np.arange(3.0, dtype=np.float32)), lambda x: x.astype("int32"),
+    lambda x: np.tanh(x).astype(np.float64),
+])  # fmt: skip
+@pytest.mark.parametrize(
+    "duplicate", [lambda model: model, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
+def test_functions_of_symbolic_tensors_equal_numpy(function, duplicate) -> None:
+    x = np.sin(np.arange(24, dtype=np.float32)).reshape(2, 4, 3) * 3
+    given = pb.input([4, 3])
+    model = duplicate(pb.model(given, function(given)))
+    found, expected = model.predict(x), np.asarray(function(x))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert found.dtype == expected.dtype
+
+
+def test_symbolic_tensors_refuse_arrays_reductions_and_sparse() -> None:
+    x = pb.input([4, 3])
+    assert x.ndim == 3
+    with pytest.raises(
+        ArgumentError, match=r"layer 'sum': got a symbolic tensor together with ndarray. Make it an input"
+    ):
+        layers.add(name="sum")(x, np.ones((1, 4, 3)))
+    with pytest.raises(ArgumentError, match=r"np.add.reduce and out= do not apply to a symbolic tensor"):
+        np.add.reduce(x)
+    for make in (lambda: pb.input([2], sparse=True), lambda: layers.input_layer(sparse=True)):
+        with pytest.raises(ArgumentError, match="sparse=True is not known here: arrays are dense"):
+            make()
+
+
+def test_input_layer_takes_batch_shape() -> None:
+    layer = layers.input_layer(batch_shape=[5, 2])
+    assert (layer.batch_size, layer.input_shape) == (5, (2,))
+    assert pb.sequential([layer, layers.dense(3)]).get_weights()[0].shape == (2, 3)
+
+
+# ---- models
+
+
+def test_model_class_without_graph_repr_and_failed_build() -> None:
+    class Fragile(pb.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense, self.fails = layers.dense(2), True
+
+        def call(self, x):
+            if self.fails:
+                raise OverflowError("too much")
+            return self.dense(x)
+
+    model = Fragile()
+    with pytest.raises(ArgumentError, match="a model that is a class of your own has no symbolic inputs and outputs"):
+        _ = model.inputs
+    with pytest.raises(OverflowError, match="too much"):
+        model.build([3])
+    assert not model.built
+    model.fails = False
+    model.build([3])
+    assert repr(model) == f"<Fragile {model.name!r}: 1 layer, 8 parameters>"
+
+
+def test_model_compute_mask_is_that_of_last_layer() -> None:
+    model = pb.sequential([layers.masking(input_shape=[4, 3]), layers.lstm(2, return_sequences=True)])
+    x = np.ones((2, 4, 3), np.float32)
+    x[0, 2:] = 0
+    np.testing.assert_array_equal(model.compute_mask(x), x.any(-1))
+    np.testing.assert_array_equal(model.compute_mask([x]), x.any(-1))
+
+
+def test_execute_takes_inputs_by_name() -> None:
+    a, b = pb.input([2], name="a"), pb.input([2], name="b")
+    model = pb.model([a, b], layers.dense(1)(layers.subtract(name="less")([a, b])))
+    found = model.execute({"b": np.ones((1, 2)), "a": np.full((1, 2), 3.0)}, "less")
+    np.testing.assert_array_equal(found, [[2.0, 2.0]])
+    for call, what in ((model, ""), (lambda given: model.execute(given, "less"), ".execute")):
+        with pytest.raises(ArgumentError, match=f"{model.name}{what}: inputs: there is no array for 'a'; there are b"):
+            call({"b": np.ones((1, 2))})
+    with pytest.raises(ArgumentError, match=f"{model.name}.execute: expected 2 inputs, got 1"):
+        model.execute(np.ones((1, 2)), "less")

@@ -225,6 +225,14 @@ def take_named(given: Mapping[str, Any], names: Sequence[str], what: str) -> lis
     return [given.get(name) for name in names]
 
 
+def take_every_named(given: Mapping[str, Any], names: Sequence[str], what: str) -> list[Any]:
+    """Return the values of a dict in the order of these names; refuse other names, and one without a value."""
+    found = take_named(given, names, what)
+    if missing := [name for name, x in zip(names, found, strict=True) if x is None]:
+        raise ArgumentError(f"{what}: there is no array for {missing[0]!r}; there are {', '.join(given)}.")
+    return found
+
+
 def _is_array(x: object) -> bool:
     return x is None or isinstance(x, np.ndarray | Tensor) or (hasattr(x, "__array__") and hasattr(x, "shape"))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pullback.errors import ArgumentError
 from pullback.names.answers import check_keywords
-from pullback.train.loop.examples import take_named
+from pullback.train.loop.examples import take_every_named
 from pullback.train.nn.graphs import (
     SymbolicTensors,
     check_host_layers,
@@ -136,7 +136,7 @@ class Functional(Model):
 
     def _unpack_inputs(self, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
         if len(inputs) == 1 and isinstance(inputs[0], Mapping):
-            inputs = tuple(take_named(inputs[0], self.input_names, f"{self.name}: inputs"))
+            inputs = tuple(take_every_named(inputs[0], self.input_names, f"{self.name}: inputs"))
         return super()._unpack_inputs(inputs)
 
     def call(self, *xs: Value) -> Any:

@@ -16,7 +16,7 @@ from pullback.train.io.model_json import describe_as_json
 from pullback.train.io.saving import StrPath
 from pullback.train.io.torch_names import ModuleMap
 from pullback.train.loop.callback import CallbackLike
-from pullback.train.loop.examples import ClassWeight, DataLike, WeightLike, is_stream, take_named
+from pullback.train.loop.examples import ClassWeight, DataLike, WeightLike, is_stream, take_every_named
 from pullback.train.loop.history import History
 from pullback.train.loop.metrics.metric import Metric
 from pullback.train.loop.objectives import LossLike, LossWeights, MetricsLike, Settings, resolve_custom
@@ -335,6 +335,11 @@ class Model(Layer):
 
     def get_metrics_result(self) -> dict[str, Any]:
         """Return the results of ``metrics`` by name, as a ``train_step`` of your own returns them."""
+        if not hasattr(self, "train_step"):
+            raise ArgumentError(
+                f"{self.name}: compute_metrics and get_metrics_result are for a train_step of the model's own, and it "
+                "has none: fit, evaluate and test_on_batch return its metrics."
+            )
         return {metric.name: metric.result() for metric in self.metrics}
 
     def find_own_loss(self) -> Callable[..., Any] | None:
@@ -634,8 +639,10 @@ class Model(Layer):
         """
         wanted = [self.get_layer(name).output for name in ([outputs] if isinstance(outputs, str) else outputs)]
         if isinstance(inputs, Mapping):
-            inputs = take_named(inputs, self.input_names, f"{self.name}.execute: inputs")
+            inputs = take_every_named(inputs, self.input_names, f"{self.name}.execute: inputs")
         given = inputs if isinstance(inputs, list | tuple) else [inputs]
+        if len(given) != len(self.inputs):
+            raise ArgumentError(f"{self.name}.execute: expected {len(self.inputs)} inputs, got {len(given)}.")
         values = {id(p): x for p, x in zip(self.inputs, given, strict=True)}
         run_steps(sort_steps(self.inputs, wanted, self.name), values)
         made = tuple(values[id(p)] for p in wanted)
