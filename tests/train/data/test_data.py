@@ -518,3 +518,31 @@ def test_padded_batch_keeps_values_of_all_elements_and_of_padding() -> None:
         list(whole.padded_batch(2, padded_shapes=[3, 3]))
     floats = pb.data.Dataset.from_arrays(np.ones((2, 1), np.float32))
     assert next(iter(floats.padded_batch(2, padded_shapes=[2], padding_values=0.1)))[0, 1] == np.float32(0.1)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda: Dataset.from_arrays(X).filter(3), ArgumentError, "filter: expected a function, got int."),
+        (lambda: Dataset.from_arrays(X).concatenate(X), ArgumentError, "concatenate: expected a dataset, got ndarray."),
+        (lambda: Dataset.zip((Dataset.from_arrays(X), 3)), ArgumentError, "zip: expected datasets in a tuple, list or"),
+        (
+            lambda: next(iter(Dataset.from_arrays(X).padded_batch(2, padded_shapes=([3], [3])))),
+            ArgumentError,
+            "padded_batch: elements have 1 parts, padded_shapes 2.",
+        ),
+        (
+            lambda: next(iter(pb.data.generator(lambda: iter([X[0], X])).padded_batch(2))),
+            ShapeError,
+            "padded_batch: elements of one batch have ranks [1, 2]; one rank is needed.",
+        ),
+    ],
+)
+def test_dataset_stages_refuse_arguments_and_elements(make: Any, kind: Any, message: str) -> None:
+    with pytest.raises(kind) as error:
+        make()
+    assert message in str(error.value)
+
+
+def test_repr_of_map_in_processes() -> None:
+    assert repr(Dataset.from_arrays(X).map(abs, workers=2)) == f"Dataset({N} rows > map(workers=2))"

@@ -1047,8 +1047,8 @@ def make_cells() -> Any:
     return pb.layers.rnn([pb.layers.lstm_cell(4), pb.layers.lstm_cell(3), pb.layers.simple_rnn_cell(2)])
 
 
-@pytest.mark.parametrize("file", ["model.json", "model.keras", "model.h5"])
-@pytest.mark.parametrize("layer", [Twice, make_cells])
+@pytest.mark.parametrize("file", ["model.json", "model.keras", "model.h5", "model.safetensors"])
+@pytest.mark.parametrize("layer", [Twice, make_cells, lambda: pb.layers.bidirectional(make_cells())])
 def test_layers_in_lists_are_saved_and_loaded(tmp_path: Path, layer: Any, file: str) -> None:
     model = pb.sequential([pb.layers.reshape([4, 3], input_shape=[12]), layer(), pb.layers.dense(1)])
     x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 12)

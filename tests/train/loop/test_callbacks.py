@@ -151,6 +151,26 @@ def test_model_checkpoint_every_epoch_or_best_only():
     assert run(risen, [0.3, 0.1, 0.5], "val_acc")[0].saved == ["1", "3"]
 
 
+def test_monitor_waits_for_epochs_with_validation(tmp_path) -> None:
+    x, y = np.ones((4, 2), "f4"), np.ones((4, 1), "f4")
+    model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
+    model.compile(pb.train.sgd(0.1), "mse")
+    saver = pb.callbacks.model_checkpoint(f"{tmp_path}/{{epoch}}.keras", save_best_only=True)
+    slower = pb.callbacks.reduce_lr_on_plateau(patience=1, factor=0.5, min_delta=100.0)
+    model.fit(x, y, verbose=0, epochs=6, validation_data=(x, y), validation_freq=2, callbacks=[saver, slower])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2.keras", "4.keras", "6.keras"]
+    np.testing.assert_allclose(model.optimizer.learning_rate, 0.025)  # after epochs 4 and 6
+
+
+def test_model_checkpoint_of_weights_alone_without_ending(tmp_path) -> None:
+    x, y = np.ones((4, 2), "f4"), np.ones((4, 1), "f4")
+    model = pb.sequential([pb.layers.dense(1, name="d", input_shape=[2])])
+    model.compile("sgd", "mse")
+    model.fit(x, y, verbose=0, callbacks=[pb.callbacks.model_checkpoint(tmp_path / "w", save_weights_only=True)])
+    found = pb.train.load(tmp_path / "w")["weights"]
+    np.testing.assert_array_equal(found["d/kernel"], model.get_weights()[0])
+
+
 @pytest.mark.parametrize("file", ["model.keras", "model.weights.h5"])
 def test_model_checkpoint_writes_the_format_of_the_path(tmp_path, file) -> None:
     x, y, alone = np.ones((4, 2), "f4"), np.ones((4, 1), "f4"), file.endswith(".weights.h5")

@@ -479,6 +479,43 @@ def test_fit_resumed_equals_uninterrupted(tmp_path, at: int, eager: bool, noise)
     assert resumed.steps == whole.steps
 
 
+class Largest(pb.metrics.Metric):
+    """A metric in Keras's style: its state is a variable."""
+
+    def __init__(self, name="largest") -> None:
+        super().__init__(name)
+        self.value = self.add_weight((), name="value")
+
+    def update_state(self, y_true, y_pred, sample_weight=None) -> None:
+        self.value.assign(np.maximum(self.value, np.max(y_pred)))
+
+    def result(self):
+        return self.value
+
+
+def test_fit_resumed_within_epoch_keeps_state_of_metrics(tmp_path) -> None:
+    x, y = points()
+    path = tmp_path / "run.safetensors"
+
+    def fit(kill=None, **more):
+        pb.random.seed(2)
+        model = pb.sequential([pb.layers.dense(3, input_shape=[2])])
+        model.compile("sgd", "sparse_softmax_cross_entropy", metrics=[Largest()], eager=True)
+        hooks = [{"on_batch_end": kill}] if kill else []
+        saver = pb.callbacks.model_checkpoint(path, every=1)
+        return model.fit(x, y, epochs=2, batch_size=16, shuffle=False, callbacks=[saver, *hooks], **more).history
+
+    def kill(batch, logs):
+        if batch == 4:
+            raise KilledError
+
+    whole = fit()
+    path.unlink()
+    with pytest.raises(KilledError):
+        fit(kill)
+    assert fit(resume=path) == whole
+
+
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_fit_resumed_with_steps_per_epoch_continues_in_the_data(tmp_path, shuffled: bool) -> None:
     x, y = points()

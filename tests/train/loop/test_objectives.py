@@ -479,6 +479,61 @@ def test_auc_with_label_weights_equals_repeated_labels():
     assert again != pytest.approx(expected)
 
 
+def test_losses_of_one_number_for_a_batch_and_without_reduction():
+    class Whole(pb.train.losses.Loss):
+        def call(self, y_true, y_pred):
+            return np.sum((y_true - y_pred) ** 2)
+
+    y, p = np.ones((4, 1)), np.full((4, 1), 3.0)
+    assert Whole()(y, p) == 16.0
+    assert Whole()(y, p, np.array([1.0, 0, 0, 0])) == 4.0  # the mean of that number with each weight
+    np.testing.assert_array_equal(pb.train.losses.MeanSquaredError(reduction="none")(y, p), [4.0] * 4)
+    column = np.array([[1.0], [0.0], [0.0], [1.0]])
+    assert pb.train.losses.MeanSquaredError()(y, p, column) == 2.0
+    assert repr(Whole()) == "Whole(name='whole', reduction='sum_over_batch_size')"
+    assert pb.metrics.mean_squared_error(1.0, 3.0) == 4.0
+
+
+def test_sparse_crossentropy_along_another_axis():
+    y, p = np.array([[0, 1, 2, 1], [2, 2, 0, 1]]), np.random.default_rng(0).dirichlet([1, 1, 1], (2, 4))
+    expected = -np.log(np.take_along_axis(p, y[..., None], -1)[..., 0])
+    found = pb.metrics.sparse_categorical_crossentropy(y, np.moveaxis(p, -1, 1), axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_mean_iou_with_weights_and_ignored_class():
+    y, p, weights = np.array([0, 1, 2, 1, 0]), np.array([0, 1, 1, 0, 0]), np.array([1.0, 2.0, 1.0, 3.0, 0.5])
+    matrix = np.zeros((3, 3))
+    np.add.at(matrix, (y, p), weights)
+    union = matrix.sum(0) + matrix.sum(1) - matrix.diagonal()
+    assert pb.metrics.MeanIoU(3)(y, p, weights) == pytest.approx((matrix.diagonal() / union).mean(), rel=1e-6)
+    kept = y != 2
+    expected = pb.metrics.MeanIoU(2)(y[kept], p[kept])
+    assert pb.metrics.MeanIoU(3, ignore_class=2)(y, p) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sample_weight": (np.ones(4), np.ones(4))}, "sample_weight has 2 parts, but the number of targets is 1."),
+        ({"class_weight": [{0: 1.0}, {0: 1.0}]}, "class_weight has 2 parts, but the number of targets is 1."),
+        ({"validation_split": 1.5}, "fit: validation_split must be a share between 0 and 1, got 1.5."),
+    ],
+)
+def test_fit_refuses_weights_and_splits(arguments, message):
+    model = pb.sequential([pb.layers.dense(1, input_shape=[3])])
+    model.compile("sgd", "mse")
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        model.fit(np.ones((4, 3)), np.ones((4, 1)), verbose=0, **arguments)
+
+
+def test_class_weight_of_labels_of_steps_is_refused():
+    model = pb.sequential([pb.layers.dense(2, input_shape=[4, 3])])
+    model.compile("sgd", "mse")
+    with pytest.raises(DataError, match=r"class_weight is for one label of each example.* \(2, 4, 2\)"):
+        model.fit(np.ones((2, 4, 3)), np.zeros((2, 4, 2)), class_weight={0: 1.0}, verbose=0)
+
+
 def test_mean_is_called_with_values_and_weights():
     mean = pb.metrics.Mean()
     assert mean([1.0, 3.0]) == 2.0

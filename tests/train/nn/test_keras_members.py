@@ -87,6 +87,22 @@ def test_swap_ema_weights_validates_with_the_averages() -> None:
         np.testing.assert_allclose(shown, mean, rtol=1e-6)
 
 
+def test_swap_ema_weights_predicts_with_the_averages() -> None:
+    model = make_model()
+    model.compile(pb.train.sgd(0.1, use_ema=True, ema_momentum=0.5), "mse", eager=True)
+    means = None
+    for _ in range(3):
+        model.train_on_batch(X, Y)
+        now = model.get_weights()
+        means = now if means is None else [0.5 * mean + 0.5 * w for mean, w in zip(means, now, strict=True)]
+    before = model.predict(X)
+    averaged = model.predict(X, callbacks=[pb.callbacks.SwapEMAWeights()])
+    np.testing.assert_array_equal(model.predict(X), before)
+    model.set_weights(means)
+    np.testing.assert_allclose(model.predict(X), averaged, rtol=1e-6)
+    assert not np.allclose(before, averaged)
+
+
 def test_swap_ema_weights_needs_averages() -> None:
     model = make_model()
     model.compile("sgd", "mse")
@@ -214,6 +230,8 @@ def test_serialize_deserialize_roundtrip(made: Any) -> None:
 
 
 def test_serialize_and_deserialize_of_unknown_class_error() -> None:
+    with pytest.raises(CheckpointError, match="is a function without a name that a file can hold"):
+        pb.train.serialize(pb.metrics.MeanMetricWrapper(lambda y, p: y))
     with pytest.raises(ArgumentError, match="expected a layer, model, optimizer, loss or metric"):
         pb.train.serialize(3)
     with pytest.raises(CheckpointError, match="Nothing"):

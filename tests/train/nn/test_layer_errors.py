@@ -10,7 +10,7 @@ import pytest
 
 import pullback as pb
 from pullback import layers, regularizers
-from pullback.errors import ArgumentError, DataError, ShapeError
+from pullback.errors import ArgumentError, CheckpointError, CompileError, DataError, ShapeError
 
 ROWS, SEQUENCE, IMAGE = np.ones((2, 3)), np.ones((2, 4, 3)), np.ones((2, 5, 5, 3))
 
@@ -18,6 +18,10 @@ ROWS, SEQUENCE, IMAGE = np.ones((2, 3)), np.ones((2, 4, 3)), np.ones((2, 5, 5, 3
 def _build(layer: Any, shape: tuple[int, ...]) -> Any:
     layer.build_for([shape])
     return layer
+
+
+def _add_twice(layer: Any) -> None:
+    pb.sequential([layer]).add(layer)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +92,32 @@ def _build(layer: Any, shape: tuple[int, ...]) -> Any:
         (lambda: layers.dense(2, bias_regularizer=3)(ROWS), "bias: a regularizer is a name, one of pb.regularizers,"),
         (lambda: regularizers.l2(-1), "regularizers.l2: l2 must be a number of 0 or more, got -1."),
         (lambda: layers.dense(2, kernel_initializer="one")(ROWS), "kernel: there is no initializer 'one'; there are"),
+        (
+            lambda: layers.resizing(2, 2, crop_to_aspect_ratio=True, pad_to_aspect_ratio=True),
+            "give one of crop_to_aspect",
+        ),
+        (lambda: layers.random_posterization(9), "factor must be whole numbers from 1 to 8, got 9."),
+        (lambda: layers.random_grayscale(2.0), "factor must be from 0 to 1, got 2.0."),
+        (lambda: layers.mel_spectrogram(fft_length=8, sequence_length=9), "must be at most fft_length, 8, got 9."),
+        (lambda: layers.mel_spectrogram(window="round"), "window must be 'hann', 'hamming' or None, got 'round'."),
+        (lambda: layers.conv2d(4, 2, groups=2)(IMAGE), "3 channels are not a multiple of groups=2."),
+        (
+            lambda: layers.spectral_normalization(layers.flatten(name="f"))(ROWS),
+            "layer 'f' has no kernel and no embedd",
+        ),
+        (
+            lambda: layers.bidirectional(layers.gru(2), backward_layer=layers.gru(2)),
+            "must be a recurrent layer that goes",
+        ),
+        (lambda: pb.model(ROWS, ROWS), "inputs and outputs are made by pb.input and by layers, got ndarray."),
+        (lambda: pb.sequential([], name="s").pop(), "s.pop: there are no layers."),
+        (lambda: _add_twice(layers.dense(1, name="d")), "layer 'd' is in it already; use pb.model to share one."),
+        (lambda: pb.train.losses.Huber(reduction="most"), "Huber: reduction must be one of ('sum_over_batch_size',"),
+        (
+            lambda: pb.train.losses.Huber(1, 2, 3, 4, 5),
+            "Huber: it takes delta, reduction, name, dtype; got 5 arguments.",
+        ),
+        (lambda: pb.metrics.BinaryAccuracy(treshold=3), "it takes threshold, name, dtype; got 'treshold'."),
         (lambda: layers.dense(2, name="out")(ROWS, ROWS), "layer 'out': expected 1 input(s), got 2."),
         (lambda: layers.add(name="sum")(ROWS), "layer 'sum': expected 2 or more input(s), got 1."),
         (lambda: layers.subtract(name="less")([ROWS] * 3), "layer 'less': expected 2 input(s), got 3."),
@@ -145,6 +175,16 @@ def test_layer_argument_errors(make: Any, message: str) -> None:
         (lambda **n: layers.concatenate(**n), [ROWS, SEQUENCE], "must be the same"),
         (lambda **n: layers.dot(1, **n), [ROWS, np.ones((2, 4))], "the lengths 3 along axis 1 and 4 along axis 1"),
         (lambda **n: layers.dot(3, **n), [ROWS, ROWS], "axis 3 is out of range for rank 2"),
+        (lambda **n: layers.mel_spectrogram(fft_length=64, **n), [np.ones((1, 20))], "expected more than 32 samples"),
+        (lambda **n: layers.multi_head_attention(1, 2, **n), [SEQUENCE, IMAGE], "must have the same rank, 3 or more"),
+        (lambda **n: layers.position_embedding(3, **n), [SEQUENCE], "4 steps are more than sequence_length=3."),
+        (lambda **n: layers.rnn(layers.gru_cell(2), **n), [ROWS], "expected sequences: (batch, steps, features)."),
+        (
+            lambda **n: layers.time_distributed(layers.dense(2), **n),
+            [np.ones((2, 0, 3))],
+            "there are no steps in the se",
+        ),
+        (lambda **n: layers.conv1d(2, 900, **n), [pb.input([None, 3])], "a window of (900,) does not fit into (512,)"),
         (lambda **n: layers.dot(-1, **n), [np.ones(3), np.ones(3)], "expected at least rank 2, the batch included."),
     ],
 )
@@ -254,3 +294,40 @@ def test_cells_name_the_states_they_expect() -> None:
         layers.lstm_cell(3)(ROWS, [np.zeros((2, 3))])
     with pytest.raises(ShapeError, match=r"expected 1 state\(s\) of shape \(2, 3\), got \(2, 4\)\."):
         layers.gru_cell(3)(ROWS, [np.zeros((2, 4))])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: pb.initializers.constant([1.0, 2.0])((3,)), "expected one number or shape (3,), got (2,)."),
+        (lambda: pb.initializers.identity()((2, 3)), "expected a square matrix, got shape (2, 3)."),
+        (lambda: pb.initializers.orthogonal()((3,)), "expected at least rank 2, got shape (3,)."),
+        (lambda: pb.sequential([], name="s").build([3]), "s has no layers yet; add some."),
+    ],
+)
+def test_initializer_and_model_shape_errors(make: Any, message: str) -> None:
+    with pytest.raises(ShapeError, match=re.escape(message)):
+        make()
+
+
+def test_random_width_in_compiled_model_raises() -> None:
+    stack = [
+        layers.random_width(0.5, name="w", input_shape=[4, 4, 1]),
+        layers.global_average_pooling2d(),
+        layers.dense(1),
+    ]
+    model = pb.sequential(stack)
+    model.compile("sgd", "mse")
+    with pytest.raises(CompileError, match=r"layer 'w': a random width cannot be compiled. Train with eager=True"):
+        model.fit(np.ones((2, 4, 4, 1)), np.ones((2, 1)), verbose=0)
+
+
+def test_random_hue_of_images_without_three_colors_raises() -> None:
+    with pytest.raises(ShapeError, match="expected images of 3 colors, got 4 channels"):
+        layers.random_hue(0.5)(np.ones((1, 2, 2, 4)), training=True)
+
+
+def test_set_weights_of_other_number_raises() -> None:
+    layer = _build(layers.dense(2, name="d"), (3,))
+    with pytest.raises(CheckpointError, match=r"d.set_weights: expected 2 arrays \(kernel, bias\), got 1"):
+        layer.set_weights([np.ones((3, 2))])

@@ -411,6 +411,61 @@ def test_bidirectional_layer_numbers(mode: str, merged: Any) -> None:
     close(back, second[:, -1])
 
 
+@pytest.mark.parametrize("cells", [1, 2])
+def test_bidirectional_of_cells_has_weights_of_its_own_in_each_direction(cells: int) -> None:
+    made = [layers.lstm_cell(2), layers.gru_cell(3)][:cells]
+    layer = layers.bidirectional(layers.rnn(made if cells > 1 else made[0]), merge_mode=None)
+    forward, backward = layer(SEQUENCE)
+    assert len(layer.variables) == 2 * len(layer.layer.variables) == 6 * cells
+    close(backward, layer.backward(SEQUENCE))
+    layer.backward.set_weights(layer.layer.get_weights())
+    close(layer(SEQUENCE[:, ::-1])[1], forward)
+
+
+def test_initial_state_of_stateful_layer_and_reset_state() -> None:
+    stateful, state = layers.gru(2, stateful=True), np.full((len(SEQUENCE), 2), 0.5)
+    begun = stateful(SEQUENCE, state)
+    plain = layers.gru(2, weights=stateful.get_weights())
+    close(begun, plain(SEQUENCE, state))
+    close(stateful(SEQUENCE), plain(SEQUENCE, np.asarray(begun)))
+    stateful.reset_state()
+    close(stateful(SEQUENCE), plain(SEQUENCE))
+
+
+def test_attention_mask_over_two_axes_equals_mask_of_flat_axes() -> None:
+    rng = np.random.default_rng(0)
+    x, mask = rng.normal(size=(2, 3, 4, 5)), rng.random((2, 3, 4, 3, 4)) < 0.6
+    layer = layers.multi_head_attention(2, 3, attention_axes=(1, 2))
+    found = layer(x, x, attention_mask=mask)
+    flat = layers.multi_head_attention(2, 3, weights=layer.get_weights())
+    rows = np.reshape(x, (2, 12, 5))
+    close(found, np.reshape(flat(rows, rows, attention_mask=np.reshape(mask, (2, 12, 12))), (2, 3, 4, 5)))
+
+
+def test_merge_layers_of_one_masked_input() -> None:
+    x, y = np.ones((1, 3, 2)), np.full((1, 3, 2), 5.0)
+    x[0, 2] = 0
+    masked = layers.masking()(x)
+    close(layers.multiply()([masked, y]), np.full((1, 3, 2), 5.0))
+    joined = layers.concatenate(1)([masked, y])
+    np.testing.assert_array_equal(
+        pb.layers.concatenate(1).compute_mask([x, y], [np.array([[1, 1, 0]], bool), None]),
+        [[True, True, False, True, True, True]],
+    )
+    close(joined, np.concatenate([x, y], 1))
+
+
+def test_random_crop_of_smaller_images_and_noise_of_random_erasing() -> None:
+    x = np.linspace(0, 1, 32, dtype=np.float32).reshape(2, 4, 4, 1)
+    expected = layers.resizing(6, 6)(x)
+    close(layers.random_crop(6, 6)(x, training=True), expected)
+    y = np.asarray(layers.random_erasing([1.0, 1.0], scale=[0.5, 0.5], value_range=(2, 3))(x, training=True))
+    changed = y[y != x]
+    assert 0 < changed.size < x.size
+    assert np.all((changed >= 2) & (changed <= 3))
+    assert len(np.unique(changed)) == changed.size
+
+
 class Fading(layers.RecurrentCell):
     """A cell of the user's with two states: the output, and how many steps there were."""
 

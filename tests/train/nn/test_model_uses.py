@@ -511,6 +511,44 @@ def test_model_compute_mask_is_that_of_last_layer() -> None:
     np.testing.assert_array_equal(model.compute_mask([x]), x.any(-1))
 
 
+def test_output_shapes_of_several_outputs() -> None:
+    class Split(layers.Layer):
+        def call(self, x):
+            return x, x[..., :1]
+
+        def compute_output_shape(self, shape):
+            return [shape, (*shape[:-1], 1)]
+
+    assert [x.shape for x in Split()(pb.input([4]))] == [(4,), (1,)]
+    assert layers.lstm(2, return_state=True).compute_output_shape((None, 4, 3)) == ((None, 2),) * 3
+    x = pb.input([None, 3])
+    model = pb.model(x, layers.dense(2)(x), trainable=False)
+    assert model.output_shape((7, 3)) == (7, 2)
+    assert not model.trainable_variables
+    assert len(model.variables) == 2
+
+
+def test_built_is_set_and_metrics_are_listed_in_keras_style() -> None:
+    class Counted(layers.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mean = pb.metrics.Mean("size")
+
+        def build(self, input_shape) -> None:
+            self.factor = self.add_weight(shape=(input_shape[-1],), initializer="ones")
+            self.built = True
+
+        def call(self, x):
+            self.mean.update_state(x)
+            return x * self.factor
+
+    layer = Counted()
+    assert not layer.built
+    np.testing.assert_array_equal(layer(np.full((2, 3), 4.0)), np.full((2, 3), 4.0))
+    assert layer.built
+    assert layer.metrics == [layer.mean]
+
+
 def test_execute_takes_inputs_by_name() -> None:
     a, b = pb.input([2], name="a"), pb.input([2], name="b")
     model = pb.model([a, b], layers.dense(1)(layers.subtract(name="less")([a, b])))
@@ -519,5 +557,6 @@ def test_execute_takes_inputs_by_name() -> None:
     for call, what in ((model, ""), (lambda given: model.execute(given, "less"), ".execute")):
         with pytest.raises(ArgumentError, match=f"{model.name}{what}: inputs: there is no array for 'a'; there are b"):
             call({"b": np.ones((1, 2))})
-    with pytest.raises(ArgumentError, match=f"{model.name}.execute: expected 2 inputs, got 1"):
-        model.execute(np.ones((1, 2)), "less")
+    for call, what in ((model.call, ""), (lambda given: model.execute(given, "less"), ".execute")):
+        with pytest.raises(ArgumentError, match=f"{model.name}{what}: expected 2 inputs, got 1"):
+            call(np.ones((1, 2)))

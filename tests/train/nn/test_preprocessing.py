@@ -180,3 +180,9 @@ def test_text_layer_in_compiled_model_raises() -> None:
     nested.build_for([(1,)])
     with pytest.raises(pb.errors.ArgumentError, match="layers for text in front"):
         nested.fit(x, y, verbose=0)
+
+
+def test_predict_takes_lists_of_texts() -> None:
+    words = layers.text_vectorization(vocabulary=["a", "b"], output_mode="count")
+    model = pb.sequential([words, layers.dense(1, kernel_initializer="ones")])
+    np.testing.assert_array_equal(model.predict(["a a b", "b"]), [[3.0], [1.0]])

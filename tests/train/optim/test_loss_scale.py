@@ -52,3 +52,16 @@ def test_float16_model_trains_with_loss_scale(eager: bool) -> None:
     assert optimizer.state_dict()["loss_scale"] < 2.0**40
     assert history.history["loss"][-1] < 0.01 * history.history["loss"][0]
     np.testing.assert_allclose(layer.get_weights()[0], 3.0, rtol=0.02)
+
+
+def test_dynamic_loss_scale_with_row_sparse_gradients_equals_dense() -> None:
+    tables = []
+    for optimizer in (pb.train.sgd(0.1), pb.train.loss_scale_optimizer(pb.train.sgd(0.1), 8.0)):
+        pb.random.seed(0)
+        stack = [pb.layers.embedding(50, 2, input_shape=[3]), pb.layers.flatten(), pb.layers.dense(1)]
+        model = pb.sequential(stack)
+        model.compile(optimizer, "mse", eager=True)
+        for _ in range(3):
+            model.train_on_batch(np.array([[1, 2, 3], [4, 5, 1]]), np.ones((2, 1)))
+        tables.append(model.get_weights()[0])
+    np.testing.assert_allclose(tables[0], tables[1], rtol=1e-5)

@@ -42,6 +42,8 @@ from pullback.errors import ArgumentError, DataError, GradientError, ShapeError,
         (lambda: train.adam(b1=0.9), "adam() got an unexpected keyword argument 'b1'. It is 'beta1' here."),
         (lambda: train.sgd(train.constant_rate(1.0)).set_learning_rate(1), "the rate follows constant_rate(1.0)"),
         (lambda: train.sgd(lambda step: -1.0).learning_rate, "learning_rate must be a number of 0 or more, got -1.0."),
+        (lambda: train.adam(0.1, lazy=True, use_ema=True), "lazy=True cannot be combined with use_ema or gradient_acc"),
+        (lambda: train.sgd(0.1).apply([1.0], []), "sgd.apply: got 1 gradients for 0 variables."),
         (lambda: train.sgd(0.1).apply_gradients(3), "expected a dict of gradients by name, or a list"),
         (
             lambda: train.sgd(0.1).update([1.0, {}], [1.0], {"iterations": 0}),
@@ -83,3 +85,19 @@ def test_apply_gradients_errors() -> None:
     with pytest.raises(DataError, match="the state does not fit: 'm', 'v' missing; 'x' extra"):
         optimizer.update(1.0, 1.0, {"iterations": 0, "x": 1})
     assert (v.tolist(), optimizer.iterations, n.tolist()) == ([1.0, 2.0], 0, [0, 1])
+
+
+@pytest.mark.parametrize("var_list", [True, False])
+def test_minimize_refuses_variables_of_integers(var_list: bool) -> None:
+    n, v = pb.variable(np.arange(2), name="whole"), pb.variable(np.ones(2))
+    with pytest.raises(GradientError, match="sgd: variable 'whole' is int64; only floats can be trained"):
+        train.sgd(0.1).minimize(lambda: np.sum(n * v), [n, v] if var_list else None)
+    np.testing.assert_array_equal(v, 1.0)
+
+
+def test_accumulated_gradients_in_compiled_step_and_update_raise() -> None:
+    v, optimizer = pb.variable(np.ones(2)), train.sgd(0.1, gradient_accumulation_steps=2)
+    with pytest.raises(ArgumentError, match=r"sgd.update: gradient_accumulation_steps is for variables"):
+        optimizer.update([1.0], [1.0], optimizer.init([1.0]))
+    with pytest.raises(ArgumentError, match="gradient_accumulation_steps skips updates, which a compiled step cannot"):
+        pb.compile(lambda g: optimizer.apply([g], [v]))(np.ones(2))

@@ -18,6 +18,10 @@ SCHEDULES = {
     "cosine": (train.cosine_decay(1.0, 10, 0.2), {0: 1.0, 5: 0.6, 10: 0.2, 50: 0.2}),
     "warm-up": (train.warm_up(1.0, 4, 0.2), {0: 0.2, 2: 0.6, 4: 1.0, 9: 1.0}),
     "warm-up, then cosine": (train.warm_up(train.cosine_decay(1.0, 10), 4), {0: 0.0, 2: 0.5, 4: 1.0, 9: 0.5, 14: 0.0}),
+    "restarts of one length": (
+        train.cosine_decay_restarts(1.0, 4, t_mul=1.0, m_mul=0.5),
+        {0: 1.0, 2: 0.5, 4: 0.5, 6: 0.25},
+    ),
     "one cycle": (train.one_cycle(1.0, 10, 0.5, 10, 100), {0: 0.1, 5: 1.0, 10: 0.001, 30: 0.001}),
 }
 
@@ -42,6 +46,7 @@ def test_schedule_rate_at_step(schedule: Any, rates: dict[int, float]) -> None:
         (lambda: train.warm_up("fast", 3), "warm_up: rate must be a number of 0 or more, got 'fast'."),
         (lambda: train.one_cycle(1.0, 10, warm=1.0), "one_cycle: warm must be between 0 and 1, got 1.0."),
         (lambda: train.one_cycle(1.0, 10, start=0), "one_cycle: start divides the rate and must be more than 0."),
+        (lambda: train.piecewise_constant_decay([1, 2], [1.0]), "2 boundaries have 3 values, got 1."),
         (lambda: train.Schedule("s", 3), "rate must be a function of a step, got int."),
     ],
 )

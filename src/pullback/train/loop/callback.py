@@ -34,7 +34,7 @@ class Callback:
     """
 
     model: Any = None
-    params: Mapping[str, Any] = MappingProxyType({})  # of the training: epochs, steps of an epoch, verbose
+    params: Mapping[str, Any] = MappingProxyType({})  # of the training: epochs, steps, verbose, do_validation
     stopped: str | None = None  # why it stopped the training, if it did
     stops_at_nan = False  # whether a loss that is not finite stops the training, and is no error
     last = False  # whether it is called after the others, as it reads what they have done

@@ -87,11 +87,8 @@ class MonitorCallback(StatefulCallback):
 
     def is_without_validation(self, logs: Logs) -> bool:
         """Return whether this epoch was not validated, although others are."""
-        was = any(name.startswith("val_") for name in logs)
-        self._was_validated = self._was_validated or was
-        return self.monitor.startswith("val_") and not was and self._was_validated
-
-    _was_validated = False
+        was_validated = any(name.startswith("val_") for name in logs)
+        return self.monitor.startswith("val_") and not was_validated and bool(self.params.get("do_validation"))
 
     def get_monitored(self, logs: Logs) -> float:
         """Return the number that is monitored."""

@@ -67,7 +67,7 @@ class Loss:
     ) -> Any:
         """Return the loss of a batch; ``mask`` says which values count."""
         values = self.call(y_true, y_pred)
-        if isinstance(values, float | int):
+        if type(values) in (float, int):  # not NumPy's, which are weighted
             return values
         if not hasattr(values, "shape"):
             raise ArgumentError(

@@ -104,7 +104,7 @@ class TrainingRun:
         self.epochs, self.validate, self.verbose = schedule.epochs, validate, schedule.verbose
         self.length = find_length(batches)
         params = {"epochs": schedule.epochs, "steps": self.length, "verbose": schedule.verbose}
-        self.callbacks = CallbackList(schedule.callbacks, self.model, params)
+        self.callbacks = CallbackList(schedule.callbacks, self.model, params | {"do_validation": validate is not None})
         self.history = History(params=params)
         self.epoch, self.steps = schedule.initial_epoch, 0
         self.results: EpochResults | None = None  # of the epoch; None before its first batch

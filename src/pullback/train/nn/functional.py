@@ -149,8 +149,6 @@ class Functional(Model):
 
     def split_host_layers(self) -> tuple[Model, Model] | None:
         ends = [step for step in self._order if step.layer is not None and step.layer.runs_on_host()]
-        if not ends:
-            return None
         front = sort_steps(self._inputs, ends, self.name)
         check_host_layers(self.name, [step.layer for step in front if step.layer is not None])
         done = {id(step) for step in front}

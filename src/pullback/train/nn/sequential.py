@@ -115,9 +115,7 @@ class Sequential(Model):
         return x
 
     def split_host_layers(self) -> tuple[Model, Model] | None:
-        last = max((i + 1 for i, layer in enumerate(self.stack) if layer.runs_on_host()), default=0)
-        if not last:
-            return None
+        last = max(i + 1 for i, layer in enumerate(self.stack) if layer.runs_on_host())
         check_host_layers(self.name, self.stack[:last])
         return Sequential(self.stack[:last]), Sequential(self.stack[last:] or [Identity()])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
@@ -40,7 +41,8 @@ NOT_PARTS = {  # attributes whose parts are counted elsewhere, or that are no pa
 UNBUILT: tuple[Shape, ...] = ()
 ARRAY_TYPES = (Tensor, np.ndarray)
 NOTHING: Any = None
-LENGTHS = (32, 96), (512, 1536)  # in place of unknown lengths: two, as what differs in the results is unknown too
+LENGTHS = 32, 96  # in place of unknown lengths: two, as what differs in the results is unknown too
+LONG_LENGTHS = 512, 1536  # where those are too short
 _name_counts: Counter[str] = Counter()  # how many layers of each kind were made: for default names
 
 
@@ -374,14 +376,9 @@ class Layer(Configurable):
             return self._call_output_shape(shapes)
         if not any(n is None for shape in shapes for n in shape):
             return self._run_on_zeros(shapes, 1, settings)
-        for i, (short, long) in enumerate(LENGTHS):
-            try:
-                one, other = self._run_on_zeros(shapes, short, settings), self._run_on_zeros(shapes, long, settings)
-                return _mark_unknown(one, other)
-            except ShapeError:  # too short for a window, perhaps
-                if i == len(LENGTHS) - 1:
-                    raise
-        raise AssertionError("unreachable")
+        with suppress(ShapeError):  # too short for a window, perhaps
+            return _mark_unknown(*(self._run_on_zeros(shapes, length, settings) for length in LENGTHS))
+        return _mark_unknown(*(self._run_on_zeros(shapes, length, settings) for length in LONG_LENGTHS))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """Return the output shape for an input shape, or a list of them, with the batch in front, as in Keras.

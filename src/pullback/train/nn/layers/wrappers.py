@@ -119,9 +119,16 @@ def _make_backward(layer: RecurrentLayer) -> Any:
     """Return a copy of a recurrent layer, with variables of its own, that goes the other way."""
     config = layer.get_config() | {"name": f"{layer.name}_backward", "go_backwards": not layer.go_backwards}
     if "cell" in config:
-        cell = config["cell"]
-        config["cell"] = type(cell)(**cell.get_config() | {"name": f"{cell.name}_backward"})
+        config["cell"] = _copy_cell(config["cell"])
     return type(layer)(**config)
+
+
+def _copy_cell(cell: Any) -> Any:
+    """Return a copy of a recurrent cell, or of a stack of them, with variables of its own."""
+    config = cell.get_config() | {"name": f"{cell.name}_backward"}
+    if "cells" in config:
+        config["cells"] = [_copy_cell(one) for one in config["cells"]]
+    return type(cell)(**config)
 
 
 @dataclass(eq=False)
