@@ -113,6 +113,14 @@ def test_activations_of_minus_infinity() -> None:
     np.testing.assert_array_equal(layers.thresholded_relu(1.0)(x), [[0, 2, 0]])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_softmax_layer_leaves_out_masked_elements(dtype: str) -> None:
+    x, mask = np.array([[1.0, 2.0, 3.0, 4.0]], dtype), np.array([[True, False, True, False]])
+    found = layers.softmax(dtype=dtype)(x, mask=mask)
+    np.testing.assert_allclose(found, [[sigmoid(-2.0), 0, sigmoid(2.0), 0]], rtol=1e-3)
+    assert found.dtype == dtype
+
+
 def test_glu_halves_last_axis() -> None:
     x = np.random.default_rng(0).normal(size=(2, 3, 6))
     close(layers.activation("glu")(x), x[..., :3] * sigmoid(x[..., 3:]))

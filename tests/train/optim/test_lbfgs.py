@@ -27,6 +27,13 @@ def test_lbfgs_minimizes_variables() -> None:
     assert float(frozen) == 3.0
 
 
+def test_lbfgs_compute_gradients_equals_variable_grads() -> None:
+    v = pb.variable(np.array([1.0, 2.0]), name="lbfgs_v")
+    value, grads = pb.train.lbfgs().compute_gradients(lambda: np.sum(v**2))
+    assert value == 5.0
+    np.testing.assert_array_equal(grads["lbfgs_v"], [2.0, 4.0])
+
+
 def test_lbfgs_var_list_and_float32() -> None:
     a, b = pb.variable([1.0, 2.0]), pb.variable(1.0)
     assert train.lbfgs().minimize(lambda: ((a - b) ** 2).sum(), [a]) is None

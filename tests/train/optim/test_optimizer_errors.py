@@ -43,6 +43,7 @@ from pullback.errors import ArgumentError, DataError, GradientError, ShapeError,
         (lambda: train.sgd(train.constant_rate(1.0)).set_learning_rate(1), "the rate follows constant_rate(1.0)"),
         (lambda: train.sgd(lambda step: -1.0).learning_rate, "learning_rate must be a number of 0 or more, got -1.0."),
         (lambda: train.adam(0.1, lazy=True, use_ema=True), "lazy=True cannot be combined with use_ema or gradient_acc"),
+        (lambda: train.ftrl(learning_rate_power=0.5), "ftrl: learning_rate_power must not be more than 0, got 0.5."),
         (lambda: train.sgd(0.1).apply([1.0], []), "sgd.apply: got 1 gradients for 0 variables."),
         (lambda: train.sgd(0.1).apply_gradients(3), "expected a dict of gradients by name, or a list"),
         (
