@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import pullback as pb
 from pullback.core.axes import broadcast, elementwise1, elementwise2, moves, reduces
 from pullback.core.calculus import linear, no_derivative, partials, rule
+from pullback.core.lowering import scalar
 from pullback.core.op import REGISTRY, alias, list_ops, op
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import DefinitionError, PullbackError, ShapeError, UnconnectedError
@@ -276,3 +278,22 @@ def test_alias_is_same_function_and_method() -> None:
     other = alias("sine_here", pb.sin)
     assert other is pb.sin
     np.testing.assert_allclose(pb.tensor(X).sine_here().numpy(), np.sin(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_formula_of_operators_compiles_as_its_kernel(dtype: Any, tmp_path: Path) -> None:
+    def emit(s: Any, x: Any) -> Any:
+        inner = s.select((x == 2.0) | (x != x), 0.5 / x, s.select((x < 1.5) ^ (x > 2.5), 2.0 + x, 1.0 - x))
+        return s.select((x <= 0.5) | (x >= 3.0), 3.0 * s.exp2(x), inner)
+
+    def kernel(x: Any) -> Any:
+        inner = np.where((x == 2.0) | (x != x), 0.5 / x, np.where((x < 1.5) ^ (x > 2.5), 2.0 + x, 1.0 - x))
+        return np.where((x <= 0.5) | (x >= 3.0), 3.0 * np.exp2(x), inner)
+
+    made = op(kernel, acts=elementwise1, d=no_derivative(), lower=scalar(emit))(one)
+    x = np.array([0.25, 0.5, 1.0, 1.5, 1.75, 2.0, 2.25, 2.75, 3.0, 4.0, np.nan], dtype)
+    np.testing.assert_allclose(pb.compile(made)(x), kernel(x), 1e-6)
+    runtime = pytest.importorskip("onnxruntime")
+    pb.save_onnx(made, tmp_path / "one.onnx", x)
+    session = runtime.InferenceSession(tmp_path / "one.onnx", providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(session.run(None, {"input_0": x})[0], kernel(x), 1e-6)

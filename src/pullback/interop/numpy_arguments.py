@@ -108,7 +108,12 @@ def run_without_rule(
     found = [t.read() for t in iterate_tensors(given)]
     if any(isinstance(strip(t), Tensor) for t in found):  # many examples
         shapes: set[tuple[int, ...]] = set()
-        result = call_unfollowed(lambda *values: _run_example(name, run, given, values, shapes), *found)
+
+        def run_example(*values: Any) -> Any:
+            return _run_example(name, run, given, values, shapes)
+
+        run_example.__name__ = name  # of the host op
+        result = call_unfollowed(run_example, *found)
         followed = any(t.level and strip(t) is not t for t in found)
     else:
         result, followed = run(*unwrap(given[0]), **unwrap(given[1])), is_traced(given)

@@ -27,6 +27,7 @@ class Library:
     xp: Any = np
     special: Any = None  # the namespace of special functions, by SciPy's names
     correlate: Any = None  # convolution of images (batch, *space, channels) with a filter, at given windows
+    pull_back: Any = None  # the gradient of a function of an array, for a cotangent
 
     def __init__(self, device: Any = None) -> None:
         self.device = device

@@ -156,7 +156,7 @@ class Onnx(Library):
         self.count += 1
         return OnnxValue(self, f"v{self.count}", shape, dtype)
 
-    def apply(self, op: str, *xs: Operand) -> OnnxValue:
+    def apply(self, op: str, *xs: Operand, **attributes: Any) -> OnnxValue:
         """Write an elementwise node of values and numbers, which are cast to one dtype."""
         values = [x for x in xs if isinstance(x, OnnxValue)]
         floats = [x for x in xs if isinstance(x, float | np.floating)]
@@ -164,7 +164,7 @@ class Onnx(Library):
         dtype = np.dtype(np.float64) if dtype.kind in "iu" and floats else dtype
         given = [self.astype(x, dtype) if isinstance(x, OnnxValue) else self.full((), x, dtype) for x in xs]
         shape = np.broadcast_shapes(*(x.shape for x in given))
-        return self.write(op, given, shape, np.bool_ if op in TO_BOOL else dtype)
+        return self.write(op, given, shape, np.bool_ if op in TO_BOOL else dtype, **attributes)
 
     def enter(self, x: Any) -> OnnxValue:
         """Return an array as a constant of the graph."""
@@ -198,14 +198,9 @@ class Onnx(Library):
         dtype: np.dtype[Any] = x.dtype
         return dtype
 
-    def leave(self, x: Any) -> Any:
-        raise CompileError("save_onnx: a branch or loop depends on values, which save_onnx does not support.")
-
     def astype(self, x: OnnxValue, dtype: DTypeLike) -> Any:
         if x.dtype == dtype:
             return x
-        if x.number is not None:
-            return OnnxValue(self, "", x.shape, dtype, x.number)
         to = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self.write("Cast", [x], x.shape, dtype, to=to)
 
@@ -221,11 +216,9 @@ class Onnx(Library):
     where = select
 
     def reduce(self, name: str, x: OnnxValue, axes: Ints) -> Any:
-        if name in ("all", "any"):
-            small = self.reduce("min" if name == "all" else "max", self.astype(x, np.int32), axes)
+        if name in ("all", "any") or x.dtype.kind == "b":
+            small = self.reduce({"all": "min", "any": "max"}.get(name, name), self.astype(x, np.int32), axes)
             return self.astype(small, np.bool_)
-        if not axes:
-            return x
         shape = [n for i, n in enumerate(x.shape) if i not in axes]
         return self.write(REDUCTIONS[name], [x, self.enter(np.array(axes, np.int64))], shape, x.dtype, keepdims=0)
 
@@ -242,8 +235,6 @@ class Onnx(Library):
         size = math.prod(x.shape)
         known = -math.prod(shape)
         shape = tuple(size // known if n == -1 else n for n in shape)
-        if x.number is not None:
-            return OnnxValue(self, "", shape, x.dtype, x.number)
         x = x.source or x
         if x.shape == shape:
             return x
@@ -332,12 +323,13 @@ class Onnx(Library):
         places = self.reshape(self.astype(index[0], np.int64), (*index[0].shape, 1))
         return self.write("ScatterND", [x, places, y], x.shape, x.dtype, reduction="add")
 
-    def argmax(self, x: OnnxValue, axis: int) -> OnnxValue:
+    def argmax(self, x: OnnxValue, axis: int, op: str = "ArgMax") -> OnnxValue:
         shape = [n for i, n in enumerate(x.shape) if i != axis % x.ndim]
-        return self.write("ArgMax", [x], shape, np.int64, axis=axis, keepdims=0)
+        ordered = self.astype(x, np.int32) if x.dtype.kind == "b" else x
+        return self.write(op, [ordered], shape, np.int64, axis=axis, keepdims=0)
 
     def argmin(self, x: OnnxValue, axis: int) -> OnnxValue:
-        return self.argmax(-x, axis)
+        return self.argmax(x, axis, "ArgMin")
 
     def sort_positions(self, x: OnnxValue, axis: int, descending: bool) -> OnnxValue:
         length = self.enter(np.array([x.shape[axis]], np.int64))
@@ -360,7 +352,8 @@ class Onnx(Library):
 
     def logaddexp(self, x: OnnxValue, y: Operand) -> OnnxValue:
         low, high = self.apply("Min", x, y), self.apply("Max", x, y)
-        return high + self.log1p(self.apply("Exp", low - high))
+        apart = self.select(low == high, 0.0, low - high)  # equal infinities have no difference
+        return high + self.log1p(self.apply("Exp", apart))
 
     def log2(self, x: OnnxValue) -> OnnxValue:
         return self.apply("Log", x) * (1 / math.log(2))
@@ -376,11 +369,12 @@ class Onnx(Library):
         better = root - (root - x / (root * root)) / 3.0  # one step of Newton's: the power is off by a few ulp
         return self.select(self.isfinite(better), better, root)
 
-    def hypot(self, x: OnnxValue, y: Operand) -> OnnxValue:
-        return self.apply("Sqrt", x * x + y * y)
-
-    def square(self, x: OnnxValue) -> OnnxValue:
-        return self.apply("Mul", x, x)
+    def hypot(self, x: OnnxValue, y: OnnxValue) -> OnnxValue:
+        x, y = self.apply("Abs", x), self.apply("Abs", y)
+        low, high = self.apply("Min", x, y), self.apply("Max", x, y)
+        ratio = low / self.select(high > 0.0, high, 1.0)  # squares of the numbers may overflow
+        is_far = self.apply("Or", self.apply("IsInf", x), self.apply("IsInf", y))
+        return self.select(is_far, math.inf, high * self.apply("Sqrt", ratio * ratio + 1.0))
 
     def not_equal(self, x: OnnxValue, y: Operand) -> OnnxValue:
         return self.apply("Not", self.apply("Equal", x, y))
@@ -408,8 +402,12 @@ class Onnx(Library):
         sign = self.apply("Less", self.apply("Mul", rest, y), 0)
         return self.select(sign, made - 1, made)
 
-    def remainder(self, x: OnnxValue, y: Operand) -> OnnxValue:
-        return self.apply("Sub", x, self.floor_divide(x, y) * y)
+    def fmod(self, x: OnnxValue, y: OnnxValue) -> OnnxValue:
+        return self.apply("Mod", x, y, fmod=1)
+
+    def remainder(self, x: OnnxValue, y: OnnxValue) -> OnnxValue:
+        rest = self.fmod(x, y)  # with the sign of x
+        return self.select((rest != 0) & ((rest < 0) ^ (y < 0)), rest + y, rest)
 
     # ---- windows, joins and loops
 

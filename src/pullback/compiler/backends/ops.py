@@ -133,7 +133,7 @@ def _convolve(lib: Library, node: Node, x: Any, filter: Any, windows: Windows) -
 
 
 def _convolve_input(lib: Library, node: Node, y: Any, filter: Any, windows: Windows, shape: Ints) -> Any:
-    if lib.correlate is not None:
+    if lib.pull_back is not None:
         return lib.pull_back(lambda x: lib.correlate(x, filter, windows), lib.full(shape, 0, node.dtype), y)
     e = lib.full((shape[0], *windows.reach, shape[-1]), 0, node.dtype)
     for at, index in windows.offsets():
@@ -142,7 +142,7 @@ def _convolve_input(lib: Library, node: Node, y: Any, filter: Any, windows: Wind
 
 
 def _convolve_filter(lib: Library, node: Node, x: Any, y: Any, windows: Windows) -> Any:
-    if lib.correlate is not None:
+    if lib.pull_back is not None:
         return lib.pull_back(lambda f: lib.correlate(x, f, windows), lib.full(node.shape, 0, node.dtype), y)
     frame, columns = _frame(lib, x, windows), lib.reshape(y, (-1, y.shape[-1]))
     found = [
