@@ -295,6 +295,18 @@ def test_erf_precision(x):
     assert np.all(np.diff(pb.erf(np.array([0.999999, 1.0, 1.000001] * 100).reshape(100, 3)), axis=1) > 0)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(np.int64, 1e-15), (np.float16, 2e-3), (np.longdouble, 1e-15), (">f8", 1e-15)]
+)
+@pytest.mark.parametrize("end", [7.0, 0.9])
+def test_erf_of_dtypes_without_machine_code(dtype, tolerance, end):
+    x = np.linspace(-end, end, 20_001).reshape(3, -1).astype(dtype)
+    z = pb.erf(x)
+    assert z.dtype == (float if dtype is np.int64 else np.dtype(dtype))
+    np.testing.assert_allclose(z.astype(float), special.erf(x.astype(float)), tolerance, 1e-300)
+    assert np.abs(z).max() <= 1
+
+
 def test_rounding_to_decimals():
     np.testing.assert_allclose(pb.round(np.array([1.26, 2.34]), 1), [1.3, 2.3])
     assert round(pb.tensor(np.float64(1.26)), 1).item() == 1.3

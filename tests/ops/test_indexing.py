@@ -482,3 +482,33 @@ def test_gather_large_tables() -> None:
     np.add.at(want, ids, 2 * table[ids])
     for f in (lambda x: (pb.gather(x, ids) ** 2).sum(), lambda x: (x[ids] ** 2).sum()):
         np.testing.assert_allclose(pb.grad(f)(table), want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["wrap", "clip"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_take_of_positions_out_of_range(mode: Any, axis: Any) -> None:
+    at = np.array([[7, -9], [2, 0]])
+    np.testing.assert_array_equal(pb.tensor(M).take(at, axis, mode=mode), M.take(at, axis, mode=mode))
+    weights = np.cos(np.arange(float(M.take(at, axis, mode=mode).size)))
+    found = pb.grad(lambda x: np.sum(x.take(at, axis, mode=mode).reshape(-1) * weights))(M)
+    expected = gradient(lambda x: np.sum(x.take(at, axis, mode=mode).ravel() * weights), M)
+    np.testing.assert_allclose(found, expected, 1e-6)
+
+
+def test_gather_of_empty_float_positions() -> None:
+    for at in (np.zeros(0), [], pb.tensor([])):
+        assert pb.gather(M, at).shape == (0, 4)
+        np.testing.assert_array_equal(pb.grad(lambda x, at=at: np.sum(pb.gather(x, at)))(M), np.zeros((3, 4)))
+    with pytest.raises(ArgumentError, match="indices must be integers, got float64"):
+        pb.gather(M, np.zeros(1))
+
+
+@pytest.mark.parametrize("at", [(np.arange(3), np.arange(3)), (np.arange(3)[:, None], np.arange(3)[:, None], [0, 1])])
+def test_index_of_equal_counted_axes(at: Any) -> None:
+    x = np.arange(36.0).reshape(3, 3, 4) ** 1.5
+    np.testing.assert_array_equal(pb.tensor(x)[at], x[at])
+    np.testing.assert_array_equal(pb.compile(lambda x: x[at])(x), x[at])
+    found = pb.grad(lambda x: np.sum(x[at] ** 2))(x)
+    expected = np.zeros_like(x)
+    expected[at] = 2 * x[at]
+    np.testing.assert_allclose(found, expected)

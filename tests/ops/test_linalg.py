@@ -502,3 +502,14 @@ def test_derivatives_of_eigvalsh_and_svdvals_of_large_matrices(values: Any) -> N
     np.testing.assert_allclose(first(x), 2 * x, atol=1e-10)
     second = pb.grad(lambda x: pb.sum(pb.grad(lambda y: pb.sum(values(y) ** 3))(x) ** 2))
     np.testing.assert_allclose(second(x), 36 * x @ x @ x, rtol=1e-6, atol=1e-4)
+
+
+def test_least_squares_of_empty_matrices() -> None:
+    for shape, right in (((0, 3), (0, 2)), ((3, 0), (3, 2)), ((0, 3), (0,))):
+        x = pb.linalg.lstsq(np.zeros(shape), np.zeros(right)).x
+        np.testing.assert_array_equal(x, np.zeros((shape[1], *right[1:])))
+
+
+def test_diag_embed_of_scalar_raises() -> None:
+    with pytest.raises(ShapeError, match="diag_embed: x must be a vector, or several over its last axis; got a scalar"):
+        pb.linalg.diag_embed(1.0)

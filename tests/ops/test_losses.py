@@ -213,3 +213,12 @@ def test_hinge_at_margin_and_nan() -> None:
 def test_losses_bad_input_raises(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_sparse_labels_in_lists() -> None:
+    loss = pb.losses.sparse_softmax_cross_entropy
+    expected = -np.log(np.exp(LOGITS)[range(4), [2, 0, 1, 1]] / np.exp(LOGITS).sum(1)).mean()
+    for labels in ([2, 0, 1, 1], (2.0, 0.0, 1.0, 1.0), np.array([2, 0, 1, 1])):
+        np.testing.assert_allclose(loss(labels, LOGITS), expected)
+    with pytest.raises(ArgumentError, match="labels must be integers, got float"):
+        loss([0.5, 0, 1, 1], LOGITS)

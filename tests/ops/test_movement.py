@@ -147,3 +147,21 @@ def test_movement_gradients_own_their_memory() -> None:
     gradient = pb.grad(lambda x: pb.transpose(x).reshape([-1]).sum())(X)
     gradient[0, 0] = 5.0
     assert pb.grad(lambda x: pb.transpose(x).reshape([-1]).sum())(X)[0, 0] == 1.0
+
+
+def test_reshape_method_in_column_order_and_as_copy() -> None:
+    x = pb.tensor(X)
+    for shape in ((3, 2), ([3, 2],)):
+        np.testing.assert_array_equal(x.reshape(*shape, order="F"), X.reshape(*shape, order="F"))
+    z = x.reshape(3, 2, copy=True)
+    z[0, 0] = 9.0
+    np.testing.assert_array_equal(x, X)
+    assert z[0, 0].item() == 9.0
+    weights = np.arange(6.0).reshape(3, 2)
+    found = pb.grad(lambda x: np.sum(x.reshape(3, 2, order="F", copy=True) * weights))(X)
+    np.testing.assert_array_equal(found, weights.reshape(2, 3, order="F"))
+
+
+def test_stack_of_nothing_raises() -> None:
+    with pytest.raises(ArgumentError, match="stack: expected at least one tensor, got an empty list"):
+        pb.stack([])

@@ -259,3 +259,39 @@ def test_tensorflow_js_names() -> None:
 def test_random_bad_input_raises(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_set_state_of_another_generator_repeats_draws() -> None:
+    before = pb.random.get_state()
+    state = np.random.default_rng(3).bit_generator.state
+    pb.random.set_state(state)
+    one = pb.random.normal([50]).numpy()
+    pb.random.set_state(state)
+    np.testing.assert_array_equal(pb.random.normal([50]).numpy(), one)
+    pb.random.set_state(before)
+    two = pb.random.normal([50]).numpy()
+    assert not np.array_equal(one, two)
+    pb.random.set_state(before)
+    np.testing.assert_array_equal(pb.random.normal([50]).numpy(), two)
+
+
+def test_set_state_refuses_states_that_get_state_does_not_give() -> None:
+    state = pb.random.get_state()
+    far = {**state, "state": {**state["state"], "counter": [0, 1, 0, 0]}}
+    for wrong in (far, {**state, "has_uint32": 1}, {"bit_generator": "MT19937"}, 7):
+        with pytest.raises(ArgumentError, match="set_state: expected what get_state gave"):
+            pb.random.set_state(wrong)
+    assert pb.random.get_state() == state
+
+
+@pytest.mark.parametrize("count", [2**15 - 1, 2**15, 40_001])
+def test_bernoulli_of_many_numbers_equals_smaller_draws(count: int) -> None:
+    expected = np.random.default_rng(5).random(count) < 0.3
+    for seed in (5, np.random.default_rng(5)):
+        np.testing.assert_array_equal(pb.random.bernoulli([count], 0.3, seed=seed).numpy() != 0, expected)
+    pb.random.seed(8)
+    many, after = pb.random.bernoulli([count], 0.3).numpy(), pb.random.uniform([4]).numpy()
+    pb.random.seed(8)
+    few = [pb.random.bernoulli([n], 0.3).numpy() for n in (1000, count - 1000)]
+    np.testing.assert_array_equal(many, np.concatenate(few))
+    np.testing.assert_array_equal(after, pb.random.uniform([4]).numpy())

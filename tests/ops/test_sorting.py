@@ -187,3 +187,12 @@ def test_sorting_bad_input_raises(name: str) -> None:
     call, error, message = REFUSED[name]
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("distinct", [2, 40_000, None])
+@pytest.mark.parametrize("descending", [False, True])
+def test_argsort_of_long_rows_is_stable(distinct: int | None, descending: bool) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.permutation(50_000) * 1.0 if distinct is None else rng.integers(0, distinct, 50_000).astype(float)
+    found = pb.argsort(x, descending=descending)
+    np.testing.assert_array_equal(found, np.argsort(-x if descending else x, kind="stable"))

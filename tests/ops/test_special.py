@@ -194,3 +194,20 @@ def test_polygamma_of_many_elements_matches_scipy(n: int, dtype: str) -> None:
         y = pb.special.polygamma(n, v)
         assert y.dtype == dtype
         np.testing.assert_allclose(y, scipy.special.polygamma(n, v).astype(dtype), {"f4": 2e-7, "f8": 3e-15}[dtype])
+
+
+@pytest.mark.parametrize("name", ["eval_chebyu", "eval_laguerre", "eval_legendre", "eval_chebyt"])
+def test_gradients_of_orthogonal_polynomials(name: str) -> None:
+    f, n = getattr(scipy.special, name), np.array([[0], [1], [4]])
+    found = pb.grad(lambda x: np.sum(f(n, x)))(X[0])
+    expected = np.sum(f(n, X[0] + 1e-6) - f(n, X[0] - 1e-6), 0) / 2e-6
+    np.testing.assert_allclose(found, expected, 1e-7, 1e-9)
+
+
+def test_wofz_of_complex_and_real_tensors() -> None:
+    z = X + 1j * X[::-1]
+    np.testing.assert_allclose(scipy.special.wofz(pb.tensor(z)), scipy.special.wofz(z), 1e-14)
+    np.testing.assert_allclose(scipy.special.wofz(pb.tensor(X)), scipy.special.wofz(X), 1e-14)
+    found = pb.grad(lambda x: np.sum(np.abs(scipy.special.wofz(x + 0.5j)) ** 2))(X)
+    sides = [np.abs(scipy.special.wofz(X + step + 0.5j)) ** 2 for step in (1e-6, -1e-6)]
+    np.testing.assert_allclose(found, (sides[0] - sides[1]) / 2e-6, 1e-6, 1e-9)

@@ -117,3 +117,14 @@ def test_fft_of_float32_matches_numpy(name: str) -> None:
                 z, wanted = getattr(pb.spectral, name)(x, n, axis, norm), getattr(np.fft, name)(x, n, axis, norm)
                 assert z.dtype == wanted.dtype
                 np.testing.assert_allclose(z, wanted, atol=1e-6 * abs(wanted).max())
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
+def test_single_precision_transforms_without_eager_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = (X if name == "rfft" else Z).astype(np.float32 if name == "rfft" else np.complex64)
+    kept = getattr(np.fft, name)(pb.tensor(x), axis=1)
+    monkeypatch.setenv("PULLBACK_EAGER_KERNELS", "0")
+    found = getattr(np.fft, name)(pb.tensor(x), axis=1)
+    assert found.dtype == kept.dtype
+    np.testing.assert_allclose(found, kept, 1e-5, 1e-6)
+    np.testing.assert_allclose(found, getattr(np.fft, name)(x, axis=1), 1e-5, 1e-6)

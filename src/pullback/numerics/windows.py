@@ -195,8 +195,6 @@ def _compute_windows(
             "Use a smaller window or filter, or more padding."
         )
     out = tuple(ROUNDING[rounding]((n - k) / s) + 1 for n, k, s in zip(padded, wide, strides, strict=True))
-    if min(out) < 1:
-        raise ShapeError(f"{name}: no window of {wide} fits into {tuple(space)} with pad={pad!r}.")
     return Windows(size, strides, dilations, tuple(a for a, _ in pairs), out)
 
 

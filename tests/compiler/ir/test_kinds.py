@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from pullback.compiler.ir import kinds
+from pullback.compiler.ir.fourier import Fourier
 from pullback.compiler.ir.graph import Graph, Node, Pieces, Scatter, View
 from pullback.compiler.ir.kinds import KINDS, Kind
+from pullback.core.tensor import BY_KERNEL
+from pullback.errors import CompileError
 
 X = np.arange(6.0).reshape(2, 3)
 F8 = np.dtype("f8")
@@ -72,3 +75,55 @@ def test_kind_evaluates_node(kind: Kind, values: list[Any], shape: tuple[int, ..
 def test_kind_check_reports_wrong_shape(name: str, shape: tuple[int, ...], data: Any) -> None:
     kind, values, *_ = CASES[name]
     assert kind.check(node(kind, values, shape, data))
+
+
+LEAVES = [kinds.INPUT, kinds.CONSTANT]
+FOR_CODE = [kinds.STACK, kinds.SPLIT, kinds.JOIN, kinds.FOURIER, kinds.MATRICES, kinds.WINDOWS]
+
+
+@pytest.mark.parametrize("kind", LEAVES + FOR_CODE, ids=repr)
+def test_kind_without_value_raises(kind: Kind) -> None:
+    reason = "is given, not computed" if kind in LEAVES else f"{kind.name} is made for code generation"
+    with pytest.raises(TypeError, match=reason):
+        kind.evaluate(Graph().add(kind, (), (), F8))
+
+
+TO_COMPLEX, TO_REAL = Fourier(1, 4, 4, False, 1.0, False), Fourier(1, 4, 4, True, 1.0, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "right", "wrong", "data", "message"),
+    [
+        (kinds.STACK, [X, X], (2, 3, 2), (2, 3, 1), None, "are not stacked to"),
+        (kinds.SPLIT, [X + 1j], (2, 2, 3), (2, 3), None, "one more axis"),
+        (kinds.JOIN, [X, X], (2, 3), (3, 2), None, "its parts have other shapes"),
+        (kinds.FOURIER, [X], (2, 2, 4), (2, 4), TO_COMPLEX, r"the transform of \(2, 3\) is \(2, 2, 4\)"),
+        (kinds.FOURIER, [X], (2, 4), (2, 2, 4), TO_REAL, r"the transform of \(2, 3\) is \(2, 4\)"),
+        (kinds.PRODUCT, [X, X.T, X], None, (2, 2), None, "what is added must have its shape"),
+        (kinds.MAP, [X, X.T], None, (2, 3), (BY_KERNEL[np.add], {}), "do not broadcast"),
+    ],
+)  # fmt: skip
+def test_graph_verify_reports_wrong_node(
+    kind: Kind, values: list[Any], right: Any, wrong: Any, data: Any, message: str
+) -> None:
+    if right is not None:
+        assert not kind.check(node(kind, values, right, data))
+    graph = Graph()
+    graph.outputs = [graph.add(kind, [graph.constant(v) for v in values], wrong, F8, data)]
+    with pytest.raises(CompileError, match=f"the graph is wrong at .*{message}"):
+        graph.verify()
+
+
+def test_graph_verify_reports_order_and_foreign_outputs() -> None:
+    graph = Graph()
+    x = graph.constant(X)
+    y = graph.add(kinds.CAST, (x,), x.shape, F8)
+    graph.outputs = [y]
+    graph.verify()
+    graph.nodes.reverse()
+    with pytest.raises(CompileError, match="the graph is not in order at"):
+        graph.verify()
+    graph.nodes.reverse()
+    graph.outputs = [Graph().constant(X)]
+    with pytest.raises(CompileError, match="an output of the graph is not in it"):
+        graph.verify()

@@ -30,7 +30,7 @@ FUNCTIONS: dict[str, tuple[Any, Any]] = {
     "logaddexp of infinities": (lambda x: np.logaddexp(x, x[::-1]), FAR),
     "hypot": (lambda x: np.hypot(x, x[::-1]) / x[::-1], np.array([1e30, 3e-30, 2.0, 4e-30, 2e30], np.float32)),
     "hypot of infinities": (lambda x: np.hypot(x, x[::-1]), np.array([np.nan, 0.0, 0.0, -np.inf], np.float32)),
-    "rounding": (lambda x: np.floor(x) + np.rint(x * 3) + np.mod(x, 0.7) + np.fmod(x, -0.3), X),
+    "rounding": (lambda x: np.floor(x) + np.rint(x * 3) + np.mod(x, 0.7) + np.fmod(x, -0.3) + x // 0.7, X),
     "remainders of infinities": (lambda x: np.mod(np.array([2.0, -2.0, 0.0, -1.0, 1.0], np.float32), x), FAR),
     "whole numbers": (lambda x: (x * 3).astype(np.int32) // 2, X),
     "integers": (lambda n: (n // -3, n % 3, n % -3, np.fmod(n, 3), np.bitwise_xor(n, 5), n != 2, np.cumsum(n, 0)), N),

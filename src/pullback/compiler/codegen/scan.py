@@ -8,6 +8,7 @@ registers, and in the end finds the first of these.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ def emit_scan(plan: ScanPlan | SearchPlan) -> KernelCode:
     return (Scan(plan) if isinstance(plan, ScanPlan) else Search(plan)).write()
 
 
-class AxisKernel:
+class AxisKernel(ABC):
     """Emits a kernel along an axis."""
 
     def __init__(self, plan: ScanPlan | SearchPlan) -> None:
@@ -45,8 +46,9 @@ class AxisKernel:
         function = make_function(code.body, *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch")
         return KernelCode(function, self.work, frozenset(code.declared), helpers=(*code.helpers.items(),))
 
+    @abstractmethod
     def emit_unit(self, u: str) -> None:
-        raise NotImplementedError
+        """Emit the code of one unit of work."""
 
     # ---- for both
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from pullback.compiler.builder import Definition, Label
@@ -58,7 +59,7 @@ def _write_scalar_loop(module: ModuleBuilder, n: Node, results: dict[int, int], 
     return function
 
 
-class StructureFunction:
+class StructureFunction(ABC):
     """Writes a function that calls bodies; its parameters are the addresses of operands, results and scratch memory."""
 
     def __init__(self, n: Node, bodies: tuple[BodyPlan, ...], names: list[str], results: dict[int, int]) -> None:
@@ -80,9 +81,9 @@ class StructureFunction:
         names = [f"ptr %a{i}" for i in range(params)]
         return make_function(self.lines, *names, "ptr %scratch")
 
+    @abstractmethod
     def write_calls(self) -> None:
         """Write the basic blocks that call the bodies."""
-        raise NotImplementedError
 
     def op(self, text: str) -> str:
         self.count += 1

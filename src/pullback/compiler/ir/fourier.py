@@ -72,20 +72,6 @@ def _list_turns(turns: Any) -> Any:
     return np.stack([np.cos(2 * pi * turns), -np.sin(2 * pi * turns)], -1).ravel()
 
 
-def transform(data: Fourier, parts: list[Any]) -> Any:
-    """Return the transform of real and imaginary parts, by NumPy."""
-    wide = np.result_type(parts[0].dtype, np.complex64)
-    x = parts[0].astype(wide)
-    if len(parts) > 1:
-        x = x + 1j * parts[1].astype(wide)
-    back: Any = {"norm": "forward"} if data.inverse else {}  # without a factor
-    if data.is_real:
-        return (np.fft.irfft(x, data.n, data.axis, norm="forward") * data.factor).astype(parts[0].dtype)
-    z = (np.fft.ifft if data.inverse else np.fft.fft)(x, data.n, data.axis, **back) * data.factor
-    z = z[(slice(None),) * data.axis + (slice(data.out),)]
-    return np.stack([z.real, z.imag]).astype(parts[0].dtype)
-
-
 def count_transforms(shape: tuple[int, ...], axis: int) -> tuple[int, int]:
     """Return how many transforms there are before and after an axis."""
     return prod(shape[:axis]), prod(shape[axis + 1 :])

@@ -43,8 +43,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from pullback.compiler.ir.fourier import transform
-
 if TYPE_CHECKING:
     from pullback.compiler.ir.graph import Node, View
 
@@ -87,12 +85,8 @@ class Kind:
 # ---- values, by NumPy
 
 
-def _evaluate_input(n: Node) -> Any:
-    raise TypeError("the value of an input is given, not computed")
-
-
-def _evaluate_constant(n: Node) -> Any:
-    return n.data
+def _evaluate_leaf(n: Node) -> Any:
+    raise TypeError(f"the value of {n!r}, {n.kind.name}, is given, not computed")
 
 
 def _evaluate_op(n: Node, *values: object) -> Any:
@@ -122,10 +116,6 @@ def _evaluate_pieces(n: Node, *values: Any) -> Any:
     return z
 
 
-def _evaluate_stack(n: Node, *values: Any) -> Any:
-    return np.stack(values, axis=-1)
-
-
 def _evaluate_take(n: Node, x: Any, rows: Any) -> Any:
     return np.reshape(x, (np.size(x) // prod(n.data), *n.data))[rows] if n.size else np.zeros(n.shape, n.dtype)
 
@@ -149,21 +139,7 @@ def _evaluate_product(n: Node, a: Any, b: Any, *added: object) -> Any:
 
 
 def _evaluate_code(n: Node, *values: object) -> Any:
-    raise TypeError(f"{n.kind.name} are made for code generation; before that they are host ops")
-
-
-def _evaluate_split(n: Node, x: Any) -> Any:
-    return np.stack([np.real(x), np.imag(x)])
-
-
-def _evaluate_join(n: Node, re: Any, im: Any) -> Any:
-    z = np.empty(n.shape, n.dtype)
-    z.real, z.imag = re, im
-    return z
-
-
-def _evaluate_fourier(n: Node, *values: object) -> Any:
-    return transform(n.data, [*values[:-1]])
+    raise TypeError(f"{n.kind.name} is made for code generation, by passes after which NumPy runs no node")
 
 
 def _evaluate_part(n: Node, values: Any) -> Any:
@@ -259,8 +235,9 @@ def _check_join(n: Node) -> str:
 
 def _check_fourier(n: Node) -> str:
     (x, *_), data = n.args, n.data
-    shape = (*x.shape[: data.axis], data.out, *x.shape[data.axis + 1 :])
-    return "" if n.shape == (shape if data.is_real else (2, *shape)) else f"the transform of {x.shape} is {shape}."
+    one = (*x.shape[: data.axis], data.out, *x.shape[data.axis + 1 :])
+    shape = one if data.is_real else (2, *one)
+    return "" if n.shape == shape else f"the transform of {x.shape} is {shape}."
 
 
 def _check_cast(n: Node) -> str:
@@ -313,8 +290,8 @@ def _get_op_of_fold(n: Node) -> Any:
 
 # ---- the kinds
 
-INPUT = Kind("input", _evaluate_input, describe=_describe_data, is_leaf=True)
-CONSTANT = Kind("constant", _evaluate_constant, _check_constant, _describe_constant, is_leaf=True)
+INPUT = Kind("input", _evaluate_leaf, describe=_describe_data, is_leaf=True)
+CONSTANT = Kind("constant", _evaluate_leaf, _check_constant, _describe_constant, is_leaf=True)
 MAP = Kind(
     "map", _evaluate_op, _check_map, _describe_params, _get_op_of_params, is_elementwise=True, has_params=True,
     fuses=True, propagates_constants=True,
@@ -325,7 +302,7 @@ CAST = Kind(
 FOLD = Kind("fold", _evaluate_fold, _check_fold, _describe_fold, _get_op_of_fold, fuses=True)
 VIEW = Kind("view", _evaluate_view, _check_view, _describe_view, reads_memory=True, needs_contiguous=True)
 PIECES = Kind("pieces", _evaluate_pieces, _check_pieces, fuses=True, reads_memory=True, propagates_constants=True)
-STACK = Kind("stack", _evaluate_stack, _check_stack, fuses=True)
+STACK = Kind("stack", _evaluate_code, _check_stack, fuses=True)
 TAKE = Kind("take", _evaluate_take, _check_take, fuses=True, reads_memory=True, needs_contiguous=True)
 SCATTER = Kind("scatter", _evaluate_scatter, _check_scatter, is_call=True, reads_memory=True, needs_contiguous=True)
 SPACED = Kind("spaced", _evaluate_spaced, _check_spaced, is_call=True, reads_memory=True, needs_contiguous=True)
@@ -337,9 +314,9 @@ ROWS = Kind(
     "rows", _evaluate_op, _check_scan, _describe_params, _get_op_of_params, has_params=True, is_call=True,
     reads_memory=True, needs_contiguous=True,
 )  # fmt: skip
-SPLIT = Kind("split", _evaluate_split, _check_split, is_call=True, reads_memory=True, needs_contiguous=True)
-JOIN = Kind("join", _evaluate_join, _check_join, is_call=True, reads_memory=True, needs_contiguous=True)
-FOURIER = Kind("fourier", _evaluate_fourier, _check_fourier, is_call=True, reads_memory=True, needs_contiguous=True)
+SPLIT = Kind("split", _evaluate_code, _check_split, is_call=True, reads_memory=True, needs_contiguous=True)
+JOIN = Kind("join", _evaluate_code, _check_join, is_call=True, reads_memory=True, needs_contiguous=True)
+FOURIER = Kind("fourier", _evaluate_code, _check_fourier, is_call=True, reads_memory=True, needs_contiguous=True)
 PRODUCT = Kind("product", _evaluate_product, _check_product, is_call=True, reads_memory=True)
 MATRICES = Kind(
     "matrices", _evaluate_code, describe=_describe_data, is_call=True, reads_memory=True, needs_contiguous=True

@@ -6,6 +6,7 @@ its results.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,17 +20,19 @@ Likes = list[tuple[tuple[int, ...], Any]]  # shapes and dtypes
 RunBody = Callable[[Graph, Sequence[Any]], Sequence[Any]]
 
 
-class Structure:
+class Structure(ABC):
     """Base of loops and branches."""
 
     whole = True  # compared by identity
 
     @property
+    @abstractmethod
     def bodies(self) -> tuple[Graph, ...]:
-        raise NotImplementedError
+        """The graphs that it runs."""
 
+    @abstractmethod
     def replace_bodies(self, bodies: Sequence[Graph]) -> Structure:
-        raise NotImplementedError
+        """Return the same structure with other bodies."""
 
     @property
     def counts(self) -> tuple[Any, ...]:
@@ -37,24 +40,26 @@ class Structure:
         return ()
 
     @property
+    @abstractmethod
     def operand_likes(self) -> Likes:
-        raise NotImplementedError
+        """The shapes and dtypes of its operands."""
 
     @property
+    @abstractmethod
     def result_likes(self) -> Likes:
-        raise NotImplementedError
+        """The shapes and dtypes of its results."""
 
     def find_stacks(self) -> dict[int, int]:
         """Return which results stack a part of the carry over all steps, by its place."""
         return {}
 
+    @abstractmethod
     def run(self, values: Sequence[Any], run_body: RunBody | None = None) -> list[Any]:
         """Return the results; ``run_body`` runs a body, by default NumPy does."""
-        raise NotImplementedError
 
+    @abstractmethod
     def find_problem(self) -> str:
         """Return what is wrong with the bodies together, given that each is a valid graph; empty if nothing is."""
-        raise NotImplementedError
 
     def check(self, operands: Likes) -> str:
         """Return what is wrong with operands of these shapes and dtypes, or with the bodies."""

@@ -27,13 +27,6 @@ class ArraySlot(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
-    @property
-    def nbytes(self) -> int:
-        size = self.dtype.itemsize
-        for n in self.shape:
-            size *= n
-        return size
-
 
 class HostOpRecord(NamedTuple):
     """An op that NumPy runs: its node in the traced graph, or else in the legalized one, and its slots."""

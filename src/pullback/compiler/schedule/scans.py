@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from math import prod
 
 from pullback.compiler.ir.graph import Node
@@ -23,7 +24,7 @@ def plan_scan(n: Node, target: Target, options: Options) -> ScanPlan | SearchPla
     return (SearchPlan if isinstance(n.data[0].lower, position) else ScanPlan)(n, target, options)
 
 
-class AxisPlan:
+class AxisPlan(ABC):
     """The plan of a kernel along an axis of an array of shape (``outer``, ``length``, ``inner``).
 
     The rows of its work are units that are independent of each other.
@@ -53,13 +54,13 @@ class AxisPlan:
         """The number of vectors along the inner axis; the last may overlap the one before."""
         return -(-self.inner // self.width)
 
+    @abstractmethod
     def choose(self) -> None:
         """Choose how the rows are computed; it sets the attributes that are not common to all plans."""
-        raise NotImplementedError
 
+    @abstractmethod
     def count_units(self) -> int:
         """Return how many units of work there are."""
-        raise NotImplementedError
 
     def count_scratch(self) -> int:
         """Return the bytes that a thread needs."""
