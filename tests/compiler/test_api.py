@@ -288,6 +288,71 @@ def test_static_arguments_are_python_values_in_function() -> None:
     assert g(np.ones(3), deep=False).shape == (3,)
 
 
+def test_compile_as_decorator_with_options() -> None:
+    @pb.compile(static_argnums=1, backend="numpy")
+    def scale(x: Any, times: int) -> Any:
+        return sum([x] * times)
+
+    np.testing.assert_array_equal(scale(np.arange(3.0), 4), 4.0 * np.arange(3.0))
+    assert scale.backend == "numpy"
+
+
+def test_static_arguments_of_function_without_signature() -> None:
+    class Scale:
+        __name__, __signature__ = "scale", 3
+
+        def __call__(self, x: Any, times: int) -> Any:
+            return sum([x] * times)
+
+    f = pb.compile(Scale(), static_argnums=1)
+    np.testing.assert_array_equal(f(np.arange(3.0), 4), 4.0 * np.arange(3.0))
+    np.testing.assert_array_equal(f(np.arange(3.0), 2), 2.0 * np.arange(3.0))
+
+
+def test_retrace_warning_of_changing_structure() -> None:
+    f = pb.compile(lambda x, how: x * len(how), static_argnums=1)
+    for n in range(8):
+        f(np.ones(2), "a" * n)
+    with pytest.warns(UserWarning, match="the structure of its arguments, or a static one, changes"):
+        f(np.ones(2), "a" * 8)
+
+
+def test_profile_of_traced_argument_raises() -> None:
+    with pytest.raises(CompileError, match="profile: a transform traces an argument, so there is no program"):
+        pb.grad(lambda x: pb.compile(chain).profile(x))(np.ones(3))
+
+
+def test_backend_llvm_without_llvmlite_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pullback.compiler.api.llvm_available", lambda: False)
+    with pytest.raises(CompileError, match="backend='llvm' needs the package llvmlite, which is not installed here"):
+        pb.compile(np.sin, backend="llvm")(np.ones(3))
+    f = pb.compile(np.sin)
+    np.testing.assert_array_equal(f(np.ones(3)), np.sin(np.ones(3)))
+    program = f.lower(np.ones(3))
+    assert (program.kernels, program.ir, program.temporaries) == ([], "", 0)
+    assert str(program) == str(program.graph)
+
+
+def test_variables_are_kept_in_holes_of_arguments() -> None:
+    v = pb.variable(np.array([1.0, 2.0]))
+    f = pb.compile(lambda pair: pair["v"] * pair["x"])
+    np.testing.assert_array_equal(f({"v": v, "x": np.array([3.0, 4.0])}), [3.0, 8.0])
+    v.assign([5.0, 6.0])
+    np.testing.assert_array_equal(f({"v": v, "x": np.array([3.0, 4.0])}), [15.0, 24.0])
+
+
+def test_stages_of_program_as_text() -> None:
+    program = pb.compile(lambda x, y: np.sum(np.tanh(x @ y) + y[0]) * np.sort(x), backend="llvm", cache=False)
+    stages = program.lower(np.ones((3, 3)), np.ones((3, 3))).stages
+    text = str(stages)
+    for name, part in stages._asdict().items():
+        assert name == "stats" or f"# {name}\n" in text, part
+    assert "slot 0: %0 float64[3, 3]" in text
+    assert f"arena: {stages.memory.layout.arena} bytes" in text
+    assert stages.module.text in text
+    assert str(stages.contents).splitlines()[0] in text
+
+
 def test_retrace_warning_names_changing_argument() -> None:
     f = pb.compile(lambda x, y: x + pb.sum(y))
     with warnings.catch_warnings():

@@ -134,3 +134,14 @@ def test_numpy_draws_while_tracing_warn() -> None:
             pb.compile(f)(np.zeros(3))
         assert caught[0].filename == __file__
     pb.compile(lambda x: x + pb.random.normal(x.shape))(np.zeros(3))  # warnings are errors in tests
+
+
+def test_draws_of_replaced_global_generator_while_tracing_warn() -> None:
+    before = np.random.get_bit_generator()
+    np.random.set_bit_generator(np.random.PCG64(3))
+    try:
+        with pytest.warns(TracedDrawWarning, match="pb.random"):
+            pb.compile(lambda x: x + np.random.random())(np.zeros(3))  # noqa: NPY002
+        pb.compile(lambda x: x + 1.0)(np.zeros(3))  # warnings are errors in tests
+    finally:
+        np.random.set_bit_generator(before)

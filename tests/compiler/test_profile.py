@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,6 +49,15 @@ def test_profile_page_has_source_and_steps(tmp_path: Path) -> None:
     assert "h = np.tanh(x @ w)" in text
     assert "share of the time" in text
     assert "http" not in text
+
+
+def test_profile_page_of_function_without_source(tmp_path: Path) -> None:
+    names: dict[str, Any] = {"np": np}
+    exec("def made_by_exec(x):\n    return np.sum(np.tanh(x))", names)
+    for f in (names["made_by_exec"], np.sum):
+        text = pb.compile(f).profile(np.ones(3), rounds=1).to_html(tmp_path / "page.html").read_text("utf-8")
+        assert "share of the time" in text
+        assert "np.tanh" not in text
 
 
 def test_profile_refuses_numpy_backend_and_zero_rounds() -> None:

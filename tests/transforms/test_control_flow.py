@@ -854,3 +854,22 @@ def test_compiled_scan_hoists_loop_invariant_values() -> None:
     loop = next(n for n in program.stages.simplified if n.name == "loop")
     assert "exp" not in str(loop.data.body)
     np.testing.assert_allclose(pb.compile(pb.grad(f, argnums=0))(w, xs), pb.grad(f, argnums=0)(w, xs), rtol=1e-12)
+
+
+@pytest.mark.parametrize("g", [lambda y: np.argmax(y) + 0.5, lambda y: np.floor(y).astype(np.int32) * 1.5])
+@pytest.mark.parametrize(
+    "run", [lambda g, x: pb.scan(lambda c, _: (c, g(c)), x, x)[1], lambda g, x: pb.cond(x[0] > 2.0, g, g, x)]
+)
+def test_compiled_body_that_returns_integers_times_python_float(run: Any, g: Any) -> None:
+    traced = []
+
+    @pb.compile
+    def f(x: Any) -> Any:
+        traced.append(x)
+        return run(g, x)
+
+    for x in (np.array([3.0, 1.5, 2.0]), np.array([1.0, 4.5, 2.0])):
+        expected = run(g, x)
+        assert f(x).dtype == expected.dtype
+        np.testing.assert_array_equal(f(x), expected)
+    assert len(traced) == 1

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.eager_kernels import elements, single_ops
+from pullback.compiler.eager_kernels import elements, single_ops, sums
+from pullback.compiler.runtime.llvm import InvalidCodeError, TranslatorError
 from pullback.compiler.target import get_target
 from pullback.core import accelerate
 from pullback.core.op import find_op
@@ -170,6 +171,29 @@ def test_large_images_run_by_numpy_without_compiler(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(single_ops, "llvm_available", lambda: False)
     got = pb.conv2d(IMAGES, FILTER)
     np.testing.assert_array_equal(got, run_by_numpy(lambda: pb.conv2d(IMAGES, FILTER), monkeypatch))
+
+
+def fail_to_translate(*args: Any, **kwargs: Any) -> Any:
+    raise TranslatorError("no LLVM")
+
+
+@pytest.mark.usefixtures("every_function")
+def test_ops_run_by_numpy_if_code_cannot_be_translated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(single_ops, "compile_graph", fail_to_translate)
+    for module in (elements, sums):
+        monkeypatch.setattr(module, "get_code", fail_to_translate)
+    for f in (lambda: pb.conv2d(IMAGES, FILTER), lambda: pb.tanh(BIG), lambda: pb.sum(BIG, axis=0)):
+        np.testing.assert_array_equal(f(), run_by_numpy(f, monkeypatch))
+
+
+def test_invalid_code_of_op_warns_and_numpy_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any) -> Any:
+        raise InvalidCodeError("the code of a program is invalid.")
+
+    monkeypatch.setattr(single_ops, "compile_graph", fail)
+    with pytest.warns(RuntimeWarning, match=r"is invalid\. NumPy runs .* instead\. Please report this"):
+        found = pb.conv2d(IMAGES, FILTER)
+    np.testing.assert_array_equal(found, run_by_numpy(lambda: pb.conv2d(IMAGES, FILTER), monkeypatch))
 
 
 # ---- functions of elements

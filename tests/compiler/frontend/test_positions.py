@@ -24,6 +24,12 @@ CASES = {
         "9",
     ),
     "host_op_between": (lambda x, i: np.sort(x[i], 0), np.array([3, 1]), np.array([3, 10**12]), str(10**12)),
+    "gather_nd_in_range": (
+        lambda x, i: pb.gather_nd(x, i[:, None] // 9) + x[i],
+        np.array([3, 1]),
+        np.array([3, 7]),
+        "7",
+    ),
     "two_checks": (lambda x, i: x[i] + x[::-1][i], np.array([3, 1]), np.array([3, 7]), "7"),
 }
 
@@ -86,3 +92,10 @@ def test_argmax_indices_skip_bounds_check(f: Any) -> None:
     compiled = pb.compile(f, backend="llvm")
     np.testing.assert_array_equal(compiled(x), np.asarray(f(x)))
     assert not [k for k in compiled.lower(x).kernels if "any" in k]
+
+
+def test_index_out_of_range_next_to_right_integers_raises() -> None:
+    f = pb.compile(lambda x, i, n: (n * n) * x[i])
+    np.testing.assert_array_equal(f(X, np.array([1]), 3), X[[1]] * 9)
+    with pytest.raises(ShapeError, match="4 is out of range for an axis of length 4"):
+        f(X, np.array([4]), 3)

@@ -95,6 +95,14 @@ def test_errors_without_fma_are_within_bounds(dtype: str) -> None:
         assert found <= lanes.BOUND[dtype], (name, where)
 
 
+@pytest.mark.parametrize("name", ["left_shift", "right_shift"])
+def test_shifts_of_bools_have_no_vector_code(name: str) -> None:
+    code = Code()
+    x = constant(code, 1, "b1", 4)
+    with pytest.raises(CompileError, match="for integers only"):
+        getattr(VectorFunctions(code), name)(x, x)
+
+
 @pytest.mark.parametrize(("dtype", "width"), FLOATS)
 def test_every_vector_width_agrees(dtype: str, width: int) -> None:
     widest = lanes.WIDTHS[dtype][-1]

@@ -9,6 +9,7 @@ import pytest
 
 import pullback as pb
 from pullback.compiler.ir.kinds import LOOP
+from pullback.core import tree
 
 
 def gates(x: Any, w: Any, b: Any) -> Any:
@@ -64,3 +65,26 @@ def test_matrix_in_loop_is_padded_to_avoid_shared_cache_lines() -> None:
     np.testing.assert_allclose(dw, dw_expected, rtol=1e-10, atol=1e-12)
     loops = [n for n in compiled.lower(w, h, xs).stages.legalized.nodes if n.kind is LOOP]
     assert any((64, 136) in [a.shape for a in n.args] for n in loops)
+
+
+def sum_orders(x: Any) -> Any:
+    return pb.scan(lambda c, y: (c + np.argsort(c * y), c.sum()), x, np.cos(np.arange(12.0)).reshape(4, 3))
+
+
+def double_by_order(x: Any) -> Any:
+    return pb.while_loop(lambda c: c.sum() < 50.0, lambda c: c * 2.0 + np.argsort(c), x)
+
+
+def choose_order(x: Any) -> Any:
+    return pb.cond(x[0] > 2.0, lambda y: np.argsort(y) * 1.0, lambda y: y * 3.0, x)
+
+
+@pytest.mark.parametrize("f", [sum_orders, double_by_order, choose_order])
+def test_host_op_in_body_of_loop_or_branch(f: Any) -> None:
+    compiled = pb.compile(f, cache=False)
+    for x in (np.array([3.0, 1.0, 2.0]), np.array([1.0, 5.0, 2.0])):
+        for z, wanted in zip(tree.leaves(compiled(x)), tree.leaves(f(x)), strict=True):
+            np.testing.assert_allclose(z, wanted)
+    program = compiled.lower(np.ones(3))
+    assert [k for k in program.kernels if k.endswith("by its NumPy kernel")]
+    assert "np.argsort" in str(program)

@@ -157,6 +157,7 @@ def test_matrices_without_blas_are_run_by_numpy(monkeypatch: pytest.MonkeyPatch)
 DECOMPOSITIONS: dict[str, Callable[..., Any]] = {
     "svd": lambda x: tuple(pb.linalg.svd(x)),
     "qr": lambda x: tuple(pb.linalg.qr(x)),
+    "eigvalsh": lambda x: (pb.linalg.eigvalsh(x[..., : x.shape[-1], :]),),
     "eigh": lambda x: tuple(pb.linalg.eigh(x[..., : x.shape[-1], :])),
     "upper eigh": lambda x: tuple(pb.linalg.eigh(x[..., : x.shape[-1], :], "U")),
     "pinv": lambda x: (pb.linalg.pinv(x),),
@@ -216,3 +217,20 @@ def test_eigenvalues_and_gradient_share_one_factorization(name: str) -> None:
     names = [n.name for n in compiled.lower(x).stages.simplified.nodes]
     assert name not in names
     np.testing.assert_allclose(pb.compile(values)(x), values(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_products_with_large_cholesky_factor(dtype: str) -> None:
+    x, y = draw_positive(300, 300).astype(dtype), draw(300, 280, dtype=dtype)
+    for f in (lambda x, y: pb.linalg.cholesky(x) @ y, lambda x, y: pb.linalg.cholesky(x).T @ y):
+        compiled, expected = pb.compile(f, cache=False), f(x, y)
+        assert_allclose(compiled(x, y), expected, 0, np.finfo(dtype).eps * 100 * np.abs(expected).max())
+        assert "multiply" in str(compiled.lower(x, y).kernels)
+
+
+def test_complete_qr_is_run_by_numpy() -> None:
+    x = draw(4, 2)
+    f = pb.compile(lambda x: tuple(pb.linalg.qr(x, True)))
+    for z, wanted in zip(f(x), np.linalg.qr(x, "complete"), strict=True):
+        assert_allclose(np.abs(z), np.abs(wanted), 1e-9, 1e-12)
+    assert any("qr_rows" in k and "NumPy" in k for k in f.lower(x).kernels)

@@ -31,3 +31,12 @@ def test_simplified_repeats_of_elements_match_eager(name: str) -> None:
     for found, due in zip(pb.compile(gradient)(x), gradient(x), strict=True):
         np.testing.assert_allclose(found, due, 1e-12, 1e-12)
         assert np.array_equal(np.signbit(found), np.signbit(due))
+
+
+def test_cast_there_and_back_is_removed() -> None:
+    x = np.linspace(-1.0, 1.0, 5, dtype="f4")
+    compiled = pb.compile(lambda x: x.astype(np.float64).astype(np.float32) * 2, backend="llvm")
+    np.testing.assert_array_equal(compiled(x), x * 2)
+    assert "cast" not in str(compiled.lower(x).stages.simplified)
+    narrow = pb.compile(lambda x: x.astype(np.int32).astype(np.float32) * 2, backend="llvm")
+    np.testing.assert_array_equal(narrow(x * 3), np.trunc(x * 3) * 2)

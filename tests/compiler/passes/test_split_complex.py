@@ -26,6 +26,8 @@ FUNCTIONS = {
     "sums": lambda x, y, r: np.sum(x * y, axis=0) + np.mean(y) + np.cumsum(x, axis=1)[0],
     "moves": lambda x, y, r: np.concatenate([x, y[::-1]], 0)[1:7, ::2].T.reshape(-1) * 2j,
     "choice": lambda x, y, r: np.where(r > 0, x, y) + np.where(x == y, 1.0, x),
+    "comparisons": lambda x, y, r: (x != y) | (y.real.astype(y.dtype) == x.real.astype(x.dtype)) | (x == r),
+    "choice of reals": lambda x, y, r: np.where(r > 0, x.real.astype(x.dtype), y.real.astype(y.dtype)) * 2.0,
     "indices": lambda x, y, r: x[np.array([0, 3, 3])] * y[1],
     "padding": lambda x, y, r: np.pad(x * y, 1) * 1j,
     "casts": lambda x, y, r: (x + y).astype(np.complex64) * r.astype(np.complex64),
@@ -37,6 +39,8 @@ FUNCTIONS = {
 ON_HOST = {
     "prod": lambda x, y, r: np.prod(x, 0),
     "tan": lambda x, y, r: np.tan(x),
+    "truth": lambda x, y, r: (x * np.where(r > 0, 0.0, 1.0)).astype(bool),
+    "largest": lambda x, y, r: np.argmax(x, axis=1),
 }
 
 

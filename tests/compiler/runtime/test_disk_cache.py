@@ -387,3 +387,52 @@ def test_cache_does_not_block_on_pipe(cache: Cache) -> None:
     path.unlink()
     os.mkfifo(path, 0o600)
     assert cache.get(KEY) is None
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("darwin", {"HOME": "/users/me"}, "/users/me/Library/Caches/pullback"),
+        ("linux", {"HOME": "/home/me"}, "/home/me/.cache/pullback"),
+        ("linux", {"HOME": "/home/me", "XDG_CACHE_HOME": "/caches"}, "/caches/pullback"),
+        ("win32", {"HOME": "/home/me", "LOCALAPPDATA": "/local"}, "/local/pullback"),
+        ("win32", {"HOME": "/home/me"}, "/home/me/AppData/Local/pullback"),
+    ],
+)  # fmt: skip
+@pytest.mark.skipif(os.name != "posix", reason="its home is not in HOME")
+def test_cache_directory_of_platforms(
+    platform: str, variables: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PULLBACK_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", platform)
+    assert disk_cache.get_directory() == expected
+
+
+@needs_cache
+def test_nothing_is_kept_without_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PULLBACK_CACHE", "PULLBACK_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert disk_cache.describe_cache() == "not kept on disk"
+
+
+@needs_cache
+def test_describe_cache_counts_files(cache_dir: Path) -> None:
+    assert disk_cache.describe_cache() == f"{cache_dir}: 0 files, 0.0 of at most 256 MB"
+    default_cache().put(KEY, bytes(3 << 20))
+    assert disk_cache.describe_cache() == f"{cache_dir}: 1 files, 3.0 of at most 256 MB"
+
+
+def test_cache_ignores_unreadable_file(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.put(KEY, b"code")
+
+    def fail(handle: int) -> Any:
+        raise OSError("no such device")
+
+    monkeypatch.setattr(os, "fstat", fail)
+    assert cache.get(KEY) is None
+    monkeypatch.undo()
+    assert cache.get(KEY) == b"code"

@@ -492,6 +492,9 @@ class Trace:
             return own if dtype is None else self.cast(own, dtype)
         if isinstance(x, Tensor):
             x = x.read()
+            if isinstance(x, Symbol) and x.traced_by is self:  # of integers and a Python float
+                held: Node = self.node(x, dtype)
+                return held
             if x.level and x.shape is not None:  # a selection by a mask has no shape, and raises
                 raise TransformedArgument
             made = self.graph.constant(x.value, dtype)
