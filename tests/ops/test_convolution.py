@@ -295,3 +295,14 @@ X, F = np.ones((1, 4, 4, 2)), np.ones((2, 2, 2, 3))
 def test_convolution_bad_input_raises(call: Any, kind: Any, words: str) -> None:
     with pytest.raises(kind, match=words):
         call()
+
+
+@pytest.mark.parametrize(("count", "space"), [(0, 4), (2, 128)])
+def test_vmap_over_images_and_filters(count: int, space: int) -> None:
+    rng = np.random.default_rng(2)
+    x, w = rng.normal(size=(count, 1, space, space, 8)), rng.normal(size=(count, 3, 3, 8, 2))
+    f = lambda x, w: pb.conv2d(x, w, 1, "same")
+    made = pb.vmap(f)(x, w)
+    assert made.shape == (count, 1, space, space, 2)
+    for z, a, b in zip(made, x, w, strict=True):
+        np.testing.assert_allclose(z, f(a, b), 1e-9, 1e-12)

@@ -222,3 +222,9 @@ def test_sparse_labels_in_lists() -> None:
         np.testing.assert_allclose(loss(labels, LOGITS), expected)
     with pytest.raises(ArgumentError, match="labels must be integers, got float"):
         loss([0.5, 0, 1, 1], LOGITS)
+
+
+def test_softmax_cross_entropy_of_no_examples() -> None:
+    nothing = np.zeros((0, 3))
+    assert pb.losses.softmax_cross_entropy(nothing, nothing, reduction=Reduction.NONE).shape == (0,)
+    assert pb.grad(lambda x: pb.losses.softmax_cross_entropy(nothing, x))(nothing).shape == (0, 3)

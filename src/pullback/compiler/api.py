@@ -63,9 +63,6 @@ class Leaf(NamedTuple):
 class Hole:
     """A placeholder for an array in a tree of arguments or results."""
 
-    def __repr__(self) -> str:
-        return "*"
-
 
 HOLE = Hole()
 

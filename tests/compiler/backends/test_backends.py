@@ -118,3 +118,24 @@ LOOPS: dict[str, Any] = {
 def test_loops_and_branches_by_library_match_eager(name: str) -> None:
     x = np.array([0.5, 1.0, 2.0])
     np.testing.assert_allclose(run_by_names(LOOPS[name], x), LOOPS[name](x), 1e-10)
+
+
+OPS: dict[str, Any] = {
+    "arg_max of all": lambda x: np.argmax(x),
+    "arg_min of a number": lambda x: np.argmin(x[0, 0]),
+    "descending order": lambda x: pb.argsort(np.round(x), 1, descending=True),
+    "order of a number": lambda x: pb.argsort(x[0, 0]),
+    "whole quotients": lambda x: np.floor(x * 5).astype(np.int64) // 3,
+    "empty view": lambda x: x[:0].T * 2.0,
+    "product of integers": lambda x: np.floor(x * 5).astype(np.int32) @ np.floor(x.T * 5).astype(np.int32),
+    "function that is missing": lambda x: pb.special.zeta(x + 9.0, 2.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:compile.*zeta")
+@pytest.mark.parametrize("name", OPS)
+def test_ops_by_library_match_eager(name: str) -> None:
+    x = np.random.default_rng(4).normal(size=(3, 4))
+    found, expected = run_by_names(OPS[name], x), np.asarray(OPS[name](x))
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(found, expected, 1e-12)

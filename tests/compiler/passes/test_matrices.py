@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from isas import RUNNABLE
 from numpy.testing import assert_allclose
 
 import pullback as pb
-from pullback.errors import MatrixError
+from pullback.compiler.target import find_blas
+from pullback.errors import CompileError, MatrixError
 
 
 def draw(*shape: int, dtype: str = "f8") -> Any:
@@ -154,6 +156,23 @@ def test_matrices_without_blas_are_run_by_numpy(monkeypatch: pytest.MonkeyPatch)
     assert_allclose(pb.compile(g, backend="llvm", cache=False)(x, y), g(x, y), 1e-8, 1e-10)
 
 
+def test_program_for_blas_that_is_not_there_is_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pullback.compiler.runtime.link.find_blas", dict)
+    x = draw_positive(70, 70)
+    f = lambda x: np.sum(pb.linalg.cholesky(x))
+    with pytest.raises(CompileError, match="this program has matrix products for OpenBLAS, which is not in NumPy's"):
+        pb.compile(f, backend="llvm", cache=False)(x)
+    assert_allclose(pb.compile(f, cache=False)(x), f(x), 1e-12)
+
+
+@pytest.mark.parametrize("name", ["libopenblas.so", "libother.so"])
+def test_blas_that_cannot_be_loaded_is_not_found(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "numpy.libs").mkdir()
+    (tmp_path / "numpy.libs" / name).write_bytes(b"no library")
+    monkeypatch.setattr(np, "__file__", str(tmp_path / "numpy" / "__init__.py"))
+    assert find_blas.__wrapped__() == {}
+
+
 DECOMPOSITIONS: dict[str, Callable[..., Any]] = {
     "svd": lambda x: tuple(pb.linalg.svd(x)),
     "qr": lambda x: tuple(pb.linalg.qr(x)),
@@ -226,6 +245,12 @@ def test_products_with_large_cholesky_factor(dtype: str) -> None:
         compiled, expected = pb.compile(f, cache=False), f(x, y)
         assert_allclose(compiled(x, y), expected, 0, np.finfo(dtype).eps * 100 * np.abs(expected).max())
         assert "multiply" in str(compiled.lower(x, y).kernels)
+
+
+def test_eigh_of_unknown_triangle_raises_as_eager() -> None:
+    for f in (lambda x: pb.linalg.eigh(x, "X").eigenvalues, pb.compile(lambda x: pb.linalg.eigh(x, "X").eigenvalues)):
+        with pytest.raises(ValueError, match="UPLO argument must be 'L' or 'U'"):
+            f(draw_positive(3, 3))
 
 
 def test_complete_qr_is_run_by_numpy() -> None:

@@ -436,3 +436,17 @@ def test_cache_ignores_unreadable_file(cache: Cache, monkeypatch: pytest.MonkeyP
     assert cache.get(KEY) is None
     monkeypatch.undo()
     assert cache.get(KEY) == b"code"
+
+
+def test_llvm_is_not_available_without_llvmlite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    assert not llvm.llvm_available.__wrapped__()
+
+
+def test_unusable_llvm_raises_translator_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(target: Any) -> Any:
+        raise OSError("no shared library")
+
+    monkeypatch.setattr(llvm, "Translator", fail)
+    with pytest.raises(llvm.TranslatorError, match="llvmlite is installed, but could not be used: no shared library"):
+        llvm.get_translator.__wrapped__(get_own_target())

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.runtime.threads import has_threads
+from pullback.compiler.runtime.threads import MAX_THREADS, count_usable_cpus, has_threads
 
 pytestmark = pytest.mark.skipif(not has_threads(), reason="threads are for Linux")
 
@@ -200,3 +200,10 @@ def test_interpreter_exit_while_threads_run() -> None:
         "time.sleep(0.2); print('ends')\n"
     )
     assert run(code) == "ends"
+
+
+@pytest.mark.parametrize(("count", "expected"), [(3, 3), (None, 1), (10**6, MAX_THREADS)])
+def test_usable_cpus_where_affinity_is_unknown(count: Any, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: count)
+    assert count_usable_cpus() == expected

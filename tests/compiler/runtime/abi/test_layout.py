@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +23,27 @@ def test_layout_check_finds_moved_field(field: str, monkeypatch: pytest.MonkeyPa
     assert layout.find_mismatch() is None
     monkeypatch.setitem(layout.OFFSETS, field, layout.OFFSETS[field] + 8)
     assert layout.find_mismatch() is not None
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ("object", type("object", (), {"__basicsize__": 24}), "an object, bytes, list or tuple of"),
+        ("sys", SimpleNamespace(byteorder="big"), "an address of 8 bytes, the lowest first,"),
+        ("np", SimpleNamespace(ndarray=SimpleNamespace(__basicsize__=80)), "an array of 96 bytes, but of 80,"),
+    ],
+)
+def test_layout_check_finds_other_sizes(place: str, value: Any, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, place, value, raising=False)
+    assert (layout.find_mismatch() or "").startswith(message)
+
+
+@pytest.mark.parametrize("place", ["sys.implementation.name", "sys.platform"])
+def test_layout_of_unsupported_interpreter_is_unknown_without_warning(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, "win32" if place == "sys.platform" else "pypy")
+    assert not layout.is_layout_known.__wrapped__()
 
 
 def test_unknown_layout_warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
