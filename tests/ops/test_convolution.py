@@ -306,3 +306,8 @@ def test_vmap_over_images_and_filters(count: int, space: int) -> None:
     assert made.shape == (count, 1, space, space, 2)
     for z, a, b in zip(made, x, w, strict=True):
         np.testing.assert_allclose(z, f(a, b), 1e-9, 1e-12)
+
+
+def test_convolution_without_strides_has_strides_of_one() -> None:
+    x, w = np.arange(32.0).reshape(1, 4, 4, 2), np.arange(16.0).reshape(2, 2, 2, 2)
+    np.testing.assert_array_equal(pb.conv2d(x, w, None, "same"), pb.conv2d(x, w, 1, "same"))

@@ -160,3 +160,10 @@ def test_scan_is_listed_in_program_kernels() -> None:
     program = pb.compile(lambda x: np.cumsum(x, 1), backend="llvm").lower(np.ones((2, 3)))
     assert program.kernels == ["cumsum [2, 3] along 1"]
     program.graph.verify()
+
+
+@pytest.mark.parametrize("f", [pb.arg_max, pb.arg_min])
+def test_search_along_axis_in_list(f: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(3, 5))
+    for axis in ([1], (0,), [-1]):
+        np.testing.assert_array_equal(pb.compile(lambda x, axis=axis: f(x, axis))(x), f(x, axis[0]))
