@@ -106,6 +106,11 @@ CASES: dict[str, Any] = {
     "chosen": lambda xp, x: [xp.where(x > 3, x, 1), xp.take(x, xp.asarray([0, 2]), axis=1), xp.diff(x, axis=1)],
     "sets": lambda xp, x: [*xp.unique_all(x), xp.isin(x, x[:1, :]), xp.count_nonzero(x, axis=0)],
     "products": lambda xp, x: [xp.matmul(x, x.T), xp.vecdot(x, x), xp.tensordot(x, x, axes=((0, 1), (0, 1)))],
+    "grids": lambda xp, x: [*xp.meshgrid(x[0], x[:, 0]), *xp.meshgrid(x[0], x[1], x[2], indexing="ij")],
+    "broadcast": lambda xp, x: [*xp.broadcast_arrays(x[:1], x[:, :1]), xp.broadcast_to(x[0], (2, 4))],
+    "filled": lambda xp, x: [xp.full_like(x, 3), xp.ones_like(x), xp.full(2, x[0, 0]), xp.full(2, x[0, 1], dtype="f")],
+    "positions": lambda xp, x: [*xp.nonzero(x > 3), *xp.unique_inverse(x), xp.moveaxis(x, 0, 1)],
+    "cumulative_prod": lambda xp, x: [xp.cumulative_prod(x[0]), xp.cumulative_prod(x, axis=0, include_initial=True)],
     "triangles": lambda xp, x: [xp.tril(x), xp.triu(x, k=1), xp.linalg.diagonal(x), xp.linalg.trace(x)],
 }  # fmt: skip
 FLOATS: dict[str, Any] = {
@@ -114,6 +119,10 @@ FLOATS: dict[str, Any] = {
     "norms": lambda xp, x: [xp.linalg.vector_norm(x, axis=1, ord=3), xp.linalg.matrix_norm(x, ord="nuc")],
     "decompositions": lambda xp, x: [*xp.linalg.qr(x.T), xp.linalg.svdvals(x), xp.linalg.pinv(x)],
     "fourier": lambda xp, x: [xp.fft.rfft(x), xp.fft.fftn(x), xp.fft.irfft(xp.fft.rfft(x), n=4)],
+    "shifted": lambda xp, x: [xp.fft.fftshift(x), xp.fft.ifftshift(x, axes=1), xp.fft.fftshift(x, axes=(0,))],
+    "square matrices": lambda xp, x: [xp.linalg.matrix_power(x[:, :3], 3), *xp.linalg.slogdet(x[:, :3])],
+    "symmetric matrices": lambda xp, x: [*xp.linalg.eigh(x.T @ x), xp.linalg.matrix_rank(x.T @ x)],
+    "vectors": lambda xp, x: [xp.linalg.cross(x.T, x.T[::-1]), xp.linalg.outer(x[0], x[:, 1])],
     "of two": lambda xp, x: [f(x, -x) for f in (xp.hypot, xp.atan2, xp.copysign, xp.logaddexp, xp.nextafter)],
 }  # fmt: skip
 CHOSEN = [(name, dtype) for name in CASES for dtype in ("int8", "uint16", "int64", "float32", "float64")]
@@ -161,6 +170,52 @@ def test_special_values_match_array_api_standard() -> None:
     np.testing.assert_array_equal(np.asarray(xp.tanh(xp.asarray([complex(inf, 7e153), complex(-inf, 1)]))), [1, -1])
 
 
+def test_created_arrays_match_numpy() -> None:
+    for got, want in (
+        (xp.linspace(0, 1, 5, dtype=xp.float32), np.linspace(0, 1, 5, dtype=np.float32)),
+        (xp.linspace(0, 2j, 4, endpoint=False), np.linspace(0, 2j, 4, endpoint=False)),
+        (xp.full((2, 3), 7), np.full((2, 3), 7)),
+        (xp.full(2, True), np.full(2, True)),
+        (xp.fft.fftfreq(5, d=0.5), np.fft.fftfreq(5, 0.5)),
+        (xp.fft.rfftfreq(6, dtype=xp.float32), np.fft.rfftfreq(6).astype(np.float32)),
+    ):
+        assert isinstance(got, pb.Tensor)
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+    assert xp.meshgrid() == xp.broadcast_arrays() == ()
+    np.testing.assert_array_equal(pb.grad(lambda x: xp.sum(xp.full((2, 3), x[1]) * 2))(np.ones(2)), [0.0, 12.0])
+
+
+def test_data_type_functions_of_array_api() -> None:
+    assert xp.can_cast(xp.int8, xp.int16)
+    assert not xp.can_cast(xp.asarray([1.0]), xp.float32)
+    limits = xp.iinfo(xp.asarray([1], dtype=xp.int16))
+    assert (limits.bits, limits.max, limits.min, limits.dtype) == (16, 2**15 - 1, -(2**15), np.int16)
+    assert xp.isdtype(xp.float32, xp.float32)
+    assert not xp.isdtype(xp.float32, (xp.float64, "integral"))
+    with pytest.raises(ArgumentError, match=r"isdtype: kind must be one of bool, .*got 'floating'"):
+        xp.isdtype(xp.float32, "floating")
+    with pytest.raises(ArgumentError, match="complex128 to float64 drops the imaginary part"):
+        xp.astype(xp.asarray(1j), xp.float64)
+    assert xp.add(1, 2.5).tolist() == 3.5
+
+
+@pytest.mark.parametrize("matrix", [[[2.0, 1.0], [1.0, 3.0]], [[0.0, -1.0], [1.0, 0.0]]], ids=["real", "complex"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_eigenvalues_of_real_matrices_are_complex(matrix: list[list[float]], dtype: str) -> None:
+    x = xp.asarray(np.array(matrix, dtype))
+    wanted = np.result_type(dtype, np.complex64)
+    values, vectors = xp.linalg.eig(x)
+    assert values.dtype == vectors.dtype == xp.linalg.eigvals(x).dtype == wanted
+    np.testing.assert_allclose(xp.linalg.eigvals(x), np.linalg.eigvals(np.array(matrix)), 1e-6)
+    np.testing.assert_allclose(np.asarray(x @ vectors), np.asarray(vectors * values), atol=1e-6)
+
+
+def test_tanh_of_finite_complex_numbers() -> None:
+    x = np.array([0.5 + 1j, -2.0 - 0.25j])
+    np.testing.assert_allclose(xp.tanh(xp.asarray(x)), np.tanh(x))
+
+
 def test_unique_values_keep_each_nan_and_gradients() -> None:
     assert np.isnan(np.asarray(xp.unique_values(xp.asarray([np.nan, 1.0, np.nan])))).sum() == 2
     weights = np.array([1.0, 10.0, 100.0])
@@ -189,8 +244,16 @@ def test_asarray_copies_and_keeps_gradients() -> None:
     assert t.tolist() == [1.0, 2.0]
     assert xp.asarray([2**63, 1], dtype=xp.uint64).tolist() == [2**63, 1]
     assert (xp.asarray(1).dtype, xp.asarray([1.0]).dtype, xp.asarray(1j).dtype) == (np.int64, np.float64, np.complex128)
+    data = bytearray(b"\x01\x02")
+    shared, copied = xp.asarray(data, copy=False), xp.asarray(data, copy=True)
+    data[0] = 7
+    assert (shared.tolist(), copied.tolist(), shared.dtype) == ([7, 2], [1, 2], np.uint8)
+    assert xp.asarray(t, dtype=xp.float32).dtype == np.float32
+    assert xp.asarray(np.array([1, 2]), dtype=xp.float32).dtype == np.float32
     with pytest.raises(ArgumentError, match="must be copied"):
         xp.asarray([1.0], copy=False)
+    with pytest.raises(ArgumentError, match="asarray: setting an array element with a sequence"):
+        xp.asarray([[1.0], [1.0, 2.0]])
     with pytest.raises(ArgumentError, match="expected numbers"):
         xp.asarray(["a"])
     found = pb.grad(lambda x: xp.sum(xp.asarray([x[0], x[1] * 2]) ** 2))(np.array([3.0, 4.0]))

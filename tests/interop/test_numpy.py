@@ -135,6 +135,17 @@ CASES: dict[str, Case] = {
     "sum method with NumPy's keywords": (lambda x: x.sum(axis=0, where=B > 0, initial=2.0, dtype=np.float64), A),
     "frexp": (lambda x: np.frexp(x)[0], P),
     "scimath": (lambda x: np.imag(np.lib.scimath.sqrt(x)), A),
+    "scimath of two": (
+        lambda x, y: [
+            np.lib.scimath.power(x, y),
+            np.lib.scimath.logn(y + 1, x),
+            np.abs(np.lib.scimath.power(-x, 0.5)),
+            np.imag(np.lib.scimath.sqrt(x * 1j)),
+            np.lib.scimath.power(x, -2),
+        ],
+        P,
+        Q,
+    ),
     "trim_zeros of a matrix": (lambda x: np.trim_zeros(np.pad(x, 1) if MATRICES else x[0]) * 2.0, A),
     "nan_to_num in place": (lambda x: (lambda y: (np.nan_to_num(y, copy=False), y)[1])(x * 1.0), A),
     "unique_counts": (lambda x: np.unique_counts(x).values, V),
@@ -198,6 +209,7 @@ CASES: dict[str, Case] = {
     "roll": (lambda x: [np.roll(x, 5), np.roll(x, (1, -1), (0, 1))], A),
     "rot90": (lambda x: [np.rot90(x, k, axes=(1, 2)) for k in (-1, 0, 1, 2)], T),
     "pad": (lambda x: np.pad(x, ((1, 0), (2, 1)), constant_values=((1, 2), (3, 4))), A),
+    "pad by axis": (lambda x: [np.pad(x, {1: (1, 2)}), np.pad(x, {-2: 1}, mode="edge")], A),
     "pad modes": (lambda x: [np.pad(x, ((0, 0), (2, 4)), mode=m) for m in ("edge", "reflect", "symmetric", "wrap")], A),
     "concatenate": (lambda x, y: np.concatenate([x, B, y, [[1.0, 2.0, 3.0]]], axis=0), A, B),
     "concatenate, flat": (lambda x, y: np.concatenate((x, y), axis=None), A, V),
@@ -228,11 +240,14 @@ CASES: dict[str, Case] = {
     "trace": (lambda x: np.trace(x, 1, 1, 2), T),
     "tril": (lambda x: [np.tril(x, -1), np.triu(x, 1)], T),
     "sort": (lambda x: [np.sort(x, axis=0), np.sort(x, axis=None)], A),
+    "partition of all": (lambda x: np.partition(x, 4, axis=None)[4], A),
     "partition": (lambda x: np.partition(x, 1, axis=0)[1], A),
     "unique": (lambda x: np.unique(np.stack([x, x]), return_index=True)[0], V),
     "where": (lambda x, y: np.where(x > 0, x, y * 2), A, B),
     "where, array": (lambda x: np.where(B > 0, x, 0.0), A),
     "select": (lambda x: np.select([x > 0, x < -0.5], [x, 2 * x * x], default=1.0), A),
+    "piecewise of one": (lambda x: np.piecewise(x, W > 0, [np.sin]) + np.piecewise(x, [*(W < 0)], [np.cos, 1.0]), V),
+    "piecewise of rows": (lambda x: np.piecewise(x, np.stack([W > 0, W < -1]), [np.sin, np.cos]), V),
     "piecewise": (lambda x: np.piecewise(x, [x < 0, x > 0.5], [lambda z: -z * z, np.log, 3.0]), A),
     "clip": (lambda x: np.clip(x, -0.5, 0.5), A),
     "clip, bounds": (lambda x, y: np.clip(x, a_min=y, a_max=None) + np.clip(x, max=y), A, B),
@@ -327,6 +342,13 @@ CASES: dict[str, Case] = {
     "choose": (lambda x, y: [np.choose(B > 0, [x, y]), np.choose([5, -1, 0], [x, 1.0], mode="wrap")], A, D),
     "logspace": (lambda x: [np.logspace(0.0, x, 5), np.logspace(x[0], x[1], 3, endpoint=False, base=2.0)], V),
     "geomspace": (lambda x: [np.geomspace(1.0, x, 5), np.geomspace(-x[0], -x[1], 3, endpoint=False)], P),
+    "apply_over_axes": (lambda x: [np.apply_over_axes(np.sum, x, [0, 2]), np.apply_over_axes(np.prod, x, 1)], T),
+    "cumulative of vector": (lambda x: np.cumulative_sum(x) + np.cumulative_prod(x), V),
+    "tensorsolve with axes": (
+        lambda a, b: np.linalg.tensorsolve(a, b, axes=(0,)),
+        rng.normal(size=(6, 2, 3)),
+        rng.normal(size=(2, 3)),
+    ),
     "apply_along_axis": (
         lambda x: [
             *(np.apply_along_axis(f, i, x) for f in (np.sum, np.diag) for i in (0, 1, -1)),
@@ -388,7 +410,7 @@ def test_numpy_function_gradients_match_finite_differences(name: str) -> None:
 # depend on values
 SIZES = {
     "unique", "polydiv", "roots", "roots with zeros at both ends", "trim_zeros", "trim_zeros of a matrix", "scimath",
-    "unique_counts",
+    "unique_counts", "scimath of two",
 }  # fmt: skip
 
 
@@ -463,7 +485,7 @@ def test_numpy_functions_second_order(name: str) -> None:
 WIDER = {  # NumPy itself makes these float64
     "float_power", "scalars", "sum with dtype", "ufunc with dtype and order", "concatenate with dtype",
     "roots with zeros at both ends", "polyfit with weights", "polyfit with covariance", "polyfit with residuals",
-    "trim_zeros",
+    "trim_zeros", "scimath of two",
 }  # fmt: skip
 
 
@@ -537,6 +559,11 @@ LOST: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     ),
     "out of a function": (lambda t: np.sum(t, axis=0, out=np.empty(3)), NoRuleError, r"np.sum\(out=\)"),
     "out by position": (lambda t: np.sum(t, 0, None, np.empty(3)), NoRuleError, r"np.sum\(out=\)"),
+    "out of tensor and array": (
+        lambda t: np.modf(t, out=(t, np.empty((3, 3)))),
+        ArgumentError,
+        r"np.modf\(out=\): write the result into",
+    ),
     "out of clip": (lambda t: np.clip(t, 0, 1, out=np.empty((3, 3))), NoRuleError, r"np.clip\(out=\)"),
     "out of reduce": (lambda t: np.add.reduce(t, out=np.empty(3)), NoRuleError, r"np.add.reduce\(out=\)"),
     "where": (lambda t: np.exp(t, where=B > 0), NoRuleError, r"np.exp\(where=\).*np.where instead"),
@@ -544,6 +571,13 @@ LOST: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "no rule for reduce": (lambda t: ADDED.reduce(t), NoRuleError, "reduce has no rule"),
     "no rule for accumulate": (lambda t: ADDED.accumulate(t), NoRuleError, "accumulate has no rule"),
     "reduce along two axes": (lambda t: np.subtract.reduce(t, (0, 1)), ArgumentError, "axis must be one axis"),
+    "no rule for reduceat": (lambda t: ADDED.reduceat(t, [0, 2]), NoRuleError, "reduceat has no rule"),
+    "reduce with where": (
+        lambda t: np.subtract.reduce(t, where=B > 0),
+        ArgumentError,
+        "subtract.reduce: where= needs initial= as well",
+    ),
+    "reduce of nothing": (lambda t: np.subtract.reduce(t[:0]), ValueError, "no elements along axis 0"),
     "no rule for outer": (lambda t: ADDED.outer(t, t), NoRuleError, "outer has no rule"),
     "frompyfunc": (lambda t: np.frompyfunc(lambda x: x * x, 1, 1)(t), NoRuleError, "has no rule"),
     "pad mode": (lambda t: np.pad(t, 1, mode="mean"), NoRuleError, r"np.pad\(mode='mean'\).*There are constant, edge"),
@@ -579,6 +613,7 @@ LOST: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "split": (lambda t: np.split(t, 2), ValueError, "equal division"),
     "where of max": (lambda t: np.max(t, where=B > 0), ArgumentError, "where= needs initial= as well"),
     "casting": (lambda t: np.add(t, 1.0, dtype=np.float32, casting="safe"), ArgumentError, "cannot cast float64"),
+    "order of reshape": (lambda t: np.reshape(t, 9, order="A"), NoRuleError, r"np.reshape\(order=\) of a traced"),
     "order of layout": (lambda t: np.ravel(t, order="K"), ArgumentError, "order must be 'C' or 'F'"),
     "no rule": (np.spacing, NoRuleError, "has no rule.*pb.custom_gradient, or use stop_gradient"),
     "view": (lambda t: t.view(np.int64), ArgumentError, "x.astype"),
@@ -618,6 +653,7 @@ WRITING: dict[str, Callable[[Any, Any], Any]] = {
     "np.put clip": lambda y, x: np.put(y, [0, 99], x[0, :2], mode="clip"),
     "np.putmask": lambda y, x: np.putmask(y, B > 0, x[0] ** 2),
     "np.place": lambda y, x: np.place(y, B > 0, x[0, :2] ** 2),
+    "np.put_along_axis of all": lambda y, x: np.put_along_axis(y, np.array([4, -1]), x[0, :2] ** 2, None),
     "np.put_along_axis": lambda y, x: np.put_along_axis(y, ORDER[:, :1], x[:, :1] ** 2, 1),
     "np.add.at": lambda y, x: np.add.at(y, ([0, 0, 1], [1, 1, 0]), x[0, :3] ** 2),
     "np.subtract.at": lambda y, x: np.subtract.at(y, [0, 0], x[0] ** 2),
@@ -931,6 +967,10 @@ def test_out_by_position_writes_result_into_tensor() -> None:
         lambda x: np.linalg.matrix_power(x, -2),
         lambda x: np.pad(x, 1, mode="mean"),
         lambda x: np.add(x, 1, casting="unsafe"),
+        lambda x: np.linalg.qr(x, mode="raw"),
+        lambda x: np.searchsorted(x[0], [0.1, 0.2], sorter=np.argsort(A[0])),
+        lambda x: np.roots(np.array([3.0, 0.0, 0.0]) * x[0]),
+        lambda x: np.roots(0 * x[0]),
     ],
 )
 def test_functions_without_rule_of_constants(f: Any) -> None:
@@ -1157,6 +1197,9 @@ def test_flat_writes_are_differentiated() -> None:
         return np.sum(y)
 
     np.testing.assert_allclose(pb.grad(f)(V), [1 + 2 + 2 * V[0], 0, 0, 1])
+    np.testing.assert_allclose(
+        pb.grad(lambda x: sum(y * i for i, y in enumerate(x.flat)))(A), np.arange(9).reshape(3, 3)
+    )
 
 
 def test_ndarray_methods_work_or_are_refused_by_name() -> None:
@@ -1306,6 +1349,12 @@ def test_transpose_of_vector_with_one_axis_as_number() -> None:
         "np.convolve(np.array([200, 200], np.uint8), np.array([2, 3], np.uint8))",
         "np.bincount([0, 0, 1], weights=np.array([200, 100, 3], np.uint8))",
         "np.polyder(np.array([200, 200, 200], np.uint8))", "np.einsum('ij->i', np.array([[200, 100]], np.uint8))",
+        "np.sort_complex(np.array([3, 1], np.int8))", "np.sort_complex(np.array([2 + 1j, 2 - 1j, 1], np.complex64))",
+        "np.sort_complex(np.array([[2, 1], [0, -1]], np.float32))", "np.sort_complex(np.array([True, False]))",
+        "np.nanmedian(np.array([[4, 1, 2], [7, 8, 9]]), axis=1, keepdims=True)",
+        "np.nanmax(np.array([3, 1], np.uint8))",
+        "np.corrcoef(np.array([1.0, 2.0, 4.0]))", "np.trim_zeros(np.array(0.0))",
+        "np.lib.scimath.power(np.array([3, -1, 2]), -2)", "np.roots(np.array([0, 7, 0]))", "np.roots(np.array([0, 0]))",
         "np.einsum('ij->i', np.array([[True, True]]))", "np.subtract.outer(np.array([1, 2], np.uint8), 2)",
     ],
 )  # fmt: skip
@@ -1325,6 +1374,21 @@ def test_numpy_functions_of_integers_and_complex_numbers_match_numpy(call: str) 
         ("np.histogram(x, bins=0)", "positive integer"), ("np.histogram(x, range=(0.0, np.inf))", "must be finite"),
         ("np.pad(x, 1.5)", "pad_width must be integers"), ("np.vsplit(x, 2)", "two axes or more"),
         ("np.put_along_axis(x, np.zeros((4, 1), int), 1.0, 0)", "have 2 axes"),
+        ("np.ix_(np.ones((2, 2)) * x[1])", r"np.ix_: expected vectors, got shape \(2, 2\)"),
+        ("np.linalg.pinv(np.ones((2, 2)) * x[1], 1e-3, rtol=1e-3)", "rtol and rcond mean the same"),
+        ("np.linalg.tensorinv(np.ones((2, 3, 6)) * x[1], 0)", "ind must be a positive integer, got 0"),
+        ("np.linalg.tensorinv(np.ones((2, 3, 6)) * x[1], 1)", r"the axes \(2,\) before ind=1 and \(3, 6\) after it"),
+        ("np.linalg.tensorsolve(np.ones((2, 3, 6)) * x[1], np.ones(3))", "a must have b.size² elements"),
+        ("np.linalg.matrix_rank(np.ones((2, 2, 2)) * x[1], [1e-3, 0.1], rtol=[1e-3, 0.1])", "either tol or rtol"),
+        ("np.polyder(x, -1)", "np.polyder: m must not be negative, got -1"),
+        ("np.poly(np.ones((2, 2, 2)) * x[1])", r"roots or a square matrix are expected, got shape \(2, 2, 2\)"),
+        ("np.polyfit(x, x, [1, 2])", r"deg must be one degree, got \[1, 2\]"),
+        ("np.vecdot(x, [1.0, 2.0])", "vectors of 4 and 2 elements have no dot product"),
+        ("np.hypot.reduce(x * 1j)", "hypot"),
+        ("np.copyto(np.astype(x, int), x)", "float64 cannot be cast to int64 by the rule 'same_kind'"),
+        ("np.fill_diagonal(x, 1.0)", r"expected two axes, or more of one length, got shape \(4,\)"),
+        ("np.fill_diagonal(np.ones((2, 3, 2)) * x[1], 1.0)", r"or more of one length, got shape \(2, 3, 2\)"),
+        ("np.place(x, x > 1, [])", "no values for the elements that the mask chooses"),
     ],
 )  # fmt: skip
 def test_wrong_argument_values_raise_value_or_type_error(call: str, message: str) -> None:
@@ -1332,6 +1396,20 @@ def test_wrong_argument_values_raise_value_or_type_error(call: str, message: str
         eval(call, {"np": np, "x": np.arange(4.0)})
     with pytest.raises((ValueError, TypeError), match=message):
         eval(call, {"np": np, "x": pb.tensor(np.arange(4.0))})
+
+
+@pytest.mark.parametrize("f", [np.median, np.nanmedian, lambda x: np.quantile(x, 0.5)])
+def test_quantiles_of_nothing_are_refused(f: Any) -> None:
+    with pytest.raises(ValueError, match=r"there is nothing along axis None of shape \(0,\)"):
+        f(pb.tensor(np.zeros(0)))
+
+
+def test_nan_to_num_of_complex_numbers_writes_in_place_and_place_of_nothing_writes_nothing() -> None:
+    x = pb.tensor(np.array([np.nan + 1j, 2.0, complex(0.5, -np.inf)]))
+    assert np.nan_to_num(x, copy=False, neginf=-3.0) is x
+    np.testing.assert_array_equal(x, [1j, 2.0, 0.5 - 3j])
+    np.place(x, np.abs(x) > 9.0, [])
+    np.testing.assert_array_equal(x, [1j, 2.0, 0.5 - 3j])
 
 
 def test_nan_to_num_of_integers_copies_and_putmask_of_empty_values_writes_nothing() -> None:

@@ -30,6 +30,8 @@ MATRIX: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 CUBE: dict[str, Callable[[Any], Any]] = {
     "sum": lambda t: t.sum(axis=0), "max": lambda t: t.max(axis=-1, keepdims=True), "std": lambda t: np.std(t, axis=1),
+    "copy in order A": lambda t: np.copy(np.moveaxis(t, 0, 1), order="A"),
+    "copy of columns in order A": lambda t: np.copy(t.T, order="A"),
     "median": lambda t: np.median(t, axis=0), "cumprod": lambda t: np.cumprod(t, axis=1), "sort": np.sort,
     "qr": lambda t: np.linalg.qr(t)[0], "svd of stack": lambda t: np.linalg.svd(t)[2],
     "slice": lambda t: np.log(t[:, ::-1, :1]), "log_sum": lambda t: np.logaddexp.reduce(t, axis=0),

@@ -23,14 +23,8 @@ def register_einops(module: ModuleType) -> None:
         def is_appropriate_type(self, tensor: object) -> bool:
             return isinstance(tensor, Tensor)
 
-        def from_numpy(self, x: Any) -> Any:
-            return x
-
         def to_numpy(self, x: Any) -> Any:
             return np.asarray(x)
-
-        def arange(self, start: int, stop: int) -> Any:
-            return np.arange(start, stop)
 
         def reshape(self, x: Any, shape: Any) -> Any:
             return np.reshape(x, shape)

@@ -176,8 +176,8 @@ def _ix_(*args: object) -> Any:
 
 
 def _sort_complex(a: Any, /) -> Any:
-    wide = np.result_type(a.dtype, np.complex64)
-    return np.sort(np.astype(a, wide) if a.dtype.kind == "c" else a).astype(wide)
+    wide = a.dtype if a.dtype.kind == "c" else np.complex64 if a.dtype.char in "bhBH" else np.complex128  # as NumPy
+    return np.sort(a).astype(wide)
 
 
 def _adapt_set_function(function: Callable[..., Any]) -> Any:
@@ -235,7 +235,8 @@ def _choose(a: TensorLike, choices: list[Any], /, mode: str = "raise") -> Any:
 def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args: object, **kw: object) -> Any:
     """Apply each function to the elements of its piece only, so that NaNs elsewhere do not reach the gradient."""
     (x,) = align_operands((x,))
-    if not isinstance(condlist, list | tuple) or (x.ndim and not np.ndim(condlist[0])):
+    is_one = not isinstance(condlist, list | tuple) and not np.ndim(condlist)
+    if is_one or (x.ndim and not np.ndim(condlist[0])):
         condlist = [condlist]
     pieces = [np.reshape(np.broadcast_to(strip(c), x.shape), -1) for c in condlist]
     if len(funclist) == len(pieces) + 1:

@@ -55,8 +55,8 @@ def apply_parameters(func: Any, call: Function, args: list[Any], kwargs: dict[st
     if "copy" in extra and func is np.reshape:
         del extra["copy"]
         return np.copy(apply_parameters(func, call, args, kwargs, extra))
-    if "order" in extra and func in REORDERING:
-        return REORDERING[func](call, args, kwargs, extra["order"]) if len(extra) == 1 else NotImplemented
+    if "order" in extra and func is np.reshape:
+        return _reshape(call, args, kwargs, extra["order"]) if len(extra) == 1 else NotImplemented
     return _apply_where(func, call, args, kwargs, extra)
 
 
@@ -166,19 +166,12 @@ def _var(
 # ---- elements in the order of Fortran
 
 
-def _ravel(call: Function, args: list[Any], kwargs: dict[str, Any], order: str) -> Any:
-    return call(np.transpose(args[0]), **kwargs) if order == "F" else NotImplemented
-
-
 def _reshape(call: Function, args: list[Any], kwargs: dict[str, Any], order: str) -> Any:
     x, shape = args[0], kwargs.pop("shape", args[1] if len(args) > 1 else None)
     if order != "F" or shape is None:
         return NotImplemented
     lengths = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     return np.transpose(call(np.transpose(x), lengths[::-1]))
-
-
-REORDERING: dict[Any, Function] = {np.ravel: _ravel, np.reshape: _reshape}
 
 
 # ---- ufuncs

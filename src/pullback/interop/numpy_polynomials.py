@@ -11,7 +11,7 @@ from numpy.polynomial import polynomial as series
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor, strip
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import TABLES, align_operands
+from pullback.interop.numpy_arguments import TABLES, align_operands, wrap_constant
 
 
 def _as_coefficients(*given: object) -> list[Any]:
@@ -101,13 +101,11 @@ def _poly(seq_of_zeros: Any, /) -> Any:
 def _roots(p: Any, /) -> Any:
     """Return the eigenvalues of the companion matrix, and 0 for each trailing coefficient that is 0."""
     present = np.flatnonzero(strip(p))
-    if not len(present):
-        return np.zeros_like(p[:0])
-    zeros = len(p) - 1 - int(present[-1])
+    zeros = len(p) - 1 - int(present[-1]) if len(present) else 0
+    if len(present) < 2:
+        return wrap_constant("np.roots", np.zeros(zeros), p)
     p = p[int(present[0]) : int(present[-1]) + 1]
     n = len(p) - 1
-    if not n:
-        return np.zeros(zeros)
     top = np.reshape(-p[1:] / p[0], (1, n))
     found = np.linalg.eigvals(np.concatenate([top, np.eye(n, dtype=p.dtype)[:-1]]))
     return np.pad(found, (0, zeros)) if zeros else found
