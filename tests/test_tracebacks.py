@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import builtins
 import os
+import re
 import subprocess
 import sys
 import textwrap
+import traceback
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+
+import pullback as pb
+from pullback.tracebacks import register_with_ipython
 
 LONG = """
 def f(x):
@@ -81,6 +90,60 @@ def test_ipython_ends_at_the_users_line() -> None:
 def test_ipython_shows_all_frames_on_request() -> None:
     pytest.importorskip("IPython")
     assert "pullback/core" in run_cells(["op"], PULLBACK_FULL_TRACEBACK="1")[0]
+
+
+@pytest.fixture
+def run_cell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+    """Return a function of a cell and a mode of tracebacks, which gives the lines that IPython prints."""
+    names = ("IPython", "IPython.core.interactiveshell", "traitlets.config")
+    ipython, interactive, settings = (pytest.importorskip(name) for name in names)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setenv("PULLBACK_FULL_TRACEBACK", "0")
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    for name in ("__IPYTHON__", "display"):  # which a shell defines
+        monkeypatch.setitem(vars(builtins), name, None)
+
+    def run(name: str, mode: str) -> list[str]:
+        config = settings.Config({"HistoryManager": {"enabled": False}})
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+            shell = interactive.InteractiveShell(colors="NoColor", xmode=mode, config=config)
+        monkeypatch.setattr(ipython, "get_ipython", lambda: shell)
+        register_with_ipython(pb.errors.PullbackError)
+        shell.run_cell("import numpy as np, pullback as pb\n" + CELLS[name][0])
+        return capsys.readouterr().out.rstrip().splitlines()
+
+    return run
+
+
+@pytest.mark.parametrize(("name", "source"), [("op", 2), ("long function", 5), ("nested functions", 3)])
+def test_ipython_shows_fewer_lines_of_source_for_more_frames(run_cell: Any, name: str, source: int) -> None:
+    lines = run_cell(name, "Context")
+    assert len([line for line in lines if re.match(r"(-+>)? *\d+ ", line)]) == source, lines
+    assert lines[-1].startswith("ShapeError: matmul")
+
+
+def test_ipython_leaves_out_causes_inside_the_library(run_cell: Any) -> None:
+    lines = run_cell("nested lists", "Context")
+    assert lines[-1].startswith("DataError: tensor")
+    assert len([line for line in lines if "Traceback (most recent call last)" in line]) == 1
+
+
+@pytest.mark.parametrize("full", ["0", "1"])
+def test_frames_of_errors_are_marked_unless_all_are_shown(full: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULLBACK_FULL_TRACEBACK", full)
+    with pytest.raises(pb.errors.ShapeError) as caught:
+        pb.grad(lambda x: np.sum(x @ np.ones(5)))(np.ones(3))
+    frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    hidden = ["__tracebackhide__" in frame.f_locals for frame in frames]
+    assert hidden == [full == "0" and frame.f_code.co_filename != __file__ for frame in frames]
+
+
+@pytest.mark.parametrize(("mode", "count"), [("Plain", 1), ("Minimal", 0)])
+def test_ipython_mode_of_tracebacks_is_kept(run_cell: Any, mode: str, count: int) -> None:
+    lines = run_cell("op", mode)
+    assert len([line for line in lines if "pb.matmul(" in line]) == count, lines
+    assert lines[-1].startswith("ShapeError: matmul")
+    assert not [line for line in lines if "pullback/" in line]
 
 
 COMPLETIONS = """

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from inspect import cleandoc
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -43,17 +46,20 @@ def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload, no-any-return]
 
 
-def test_module_runs_as_the_command() -> None:
-    command = [sys.executable, "-m", "pullback", "--version"]
-    assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == run("--version").stdout
+def test_module_runs_as_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["pullback", "--version"])
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_module("pullback", run_name="__main__")
+    assert not stopped.value.code
+    assert capsys.readouterr().out == run("--version").stdout
 
 
 @pytest.fixture(scope="module")
 def tour() -> str:
-    done = run("tour")
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr, "warnings or errors in the tour"
-    return done.stdout
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        assert main(["tour"]) == 0
+    assert not err.getvalue(), "warnings or errors in the tour"
+    return out.getvalue()
 
 
 def chapters(text: str) -> list[str]:
@@ -140,10 +146,9 @@ def test_bench_unknown_benchmark() -> None:
     assert "no nonsense among chain, constants" in done.stderr
 
 
-def test_bench_footprint_options() -> None:
-    done = run("bench", "footprint", "--help", cwd=ROOT)
-    assert done.returncode == 0
-    assert "import pullback" in done.stdout
+def test_bench_footprint_options(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "footprint", "--help"]) == 0
+    assert "import pullback" in capfd.readouterr().out
 
 
 def test_bench_outside_repository(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,6 +190,16 @@ def test_report_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "np.sqrt(x)" in (tmp_path / "page.html").read_text("utf-8")
 
 
+def test_report_of_function_that_is_not_compiled_has_no_kernels(tmp_path: Path) -> None:
+    pages = []
+    for name, body in (("plain", "x * x"), ("branch", "x * x if x > 0 else -x")):
+        script = tmp_path / f"{name}.py"
+        script.write_text(f"def f(x):\n    return {body}\n")
+        assert main(["report", f"{script}:f", "--args", "2.0", "--out", str(tmp_path / "page.html")]) == 0
+        pages.append((tmp_path / "page.html").read_text("utf-8"))
+    assert [bool(re.search(r'"kernels": ?\[\]', page)) for page in pages] == [not llvm_available(), True]
+
+
 @pytest.mark.parametrize(
     ("given", "answer"),
     [
@@ -208,6 +223,15 @@ def test_report_command_refuses_bad_arguments(
 def test_version_option() -> None:
     done = subprocess.run([COMMAND, "--version"], capture_output=True, text=True, check=True)
     assert re.fullmatch(r"pullback \d+\.\d+\.\d+\n", done.stdout)
+
+
+def test_command_with_closed_reader_returns_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", buffering=1, encoding="utf-8") as out, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", out)
+        assert main(["info"]) == 1
+        print("what follows goes nowhere")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no broken pipes of this kind")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 import numpy as np
@@ -134,3 +135,12 @@ def test_html_of_model_and_history() -> None:
     page = show(history)
     assert page.names.count("svg") == 2
     assert "val_loss" in page.text
+
+
+@pytest.mark.parametrize(("scale", "curves"), [(1.0, 2), (np.nan, 1)])
+def test_html_of_history_of_one_epoch(scale: float, curves: int) -> None:
+    model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
+    model.compile(optimizer="sgd", loss="mean_squared_error", metrics=[lambda y, p: np.mean(p) * scale])
+    history = model.fit(np.ones((8, 2)), np.ones((8, 1)), epochs=1, verbose=0)
+    assert show(history).names.count("svg") == curves
+    assert len(re.findall(r'd="M[\d.]+ [\d.]+h6"', history._repr_html_())) == curves

@@ -94,6 +94,28 @@ def test_plot_model_shows_branches() -> None:
         pb.plot.model(3)
 
 
+def test_plot_model_shows_layers_that_are_not_built() -> None:
+    picture = pb.plot.model(pb.sequential([pb.layers.dense(3, name="first")]))
+    assert [label for label in labels(picture) if label] == ["input", "first (dense)", "not built yet"]
+    assert repr(picture) == f"<picture, {len(picture.svg)} characters of SVG>"
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: pb.plot.function(np.sin, 0, 1, derivatives=-1), "ArgumentError", "must be 0 or more, got -1"),
+        (lambda: pb.plot.field(np.add, (0, 1), (0, 1), path=[1.0, 2.0]), "ArgumentError", r"an array of shape \(2,\)"),
+        (lambda: pb.plot.graph(3), "ArgumentError", "f must be a function, got int"),
+        (lambda: pb.plot.history(3), "ArgumentError", "expected what fit returned, got int"),
+        (lambda: pb.plot.gradients([]), "DataError", "there is no gradient to draw"),
+        (lambda: pb.plot.weights({}), "DataError", "there are no weights; build the model first"),
+    ],
+)  # fmt: skip
+def test_plot_refuses_wrong_arguments(call, kind: str, message: str) -> None:
+    with pytest.raises(getattr(pb.errors, kind), match=message):
+        call()
+
+
 def test_missing_matplotlib_error_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(pb.errors.MissingPackageError, match=r"plot.function needs matplotlib.*pullback\[plot\]"):

@@ -336,6 +336,8 @@ def test_order_of_sums_does_not_depend_on_workers(workers: int) -> None:
 def test_scale_command_checks_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scale", "check", "--engine", "serial"]) == 0
     assert "same bits as one process: yes" in capsys.readouterr().out
+    assert main(["scale", "check", "--workers", "0"]) == 1
+    assert capsys.readouterr().out.startswith("failed: Pool: workers must be")
 
 
 def test_call_of_closed_pool_raises() -> None:
