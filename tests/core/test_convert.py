@@ -186,3 +186,18 @@ def test_default_dtype_must_be_float(bad: Any) -> None:
         pb.set_default_dtype(bad)
     with pytest.raises(ArgumentError, match="must be a float"), pb.default_dtype(bad):
         pass
+
+
+def test_tensor_as_python_container_and_number() -> None:
+    x = pb.tensor([[5.0, -2.0], [7.0, 1.5]])
+    assert x.rank == x.ndim == 2
+    assert 7.0 in x
+    assert 8.0 not in x
+    for got, wanted in zip(divmod(x, 2.0), divmod(x.numpy(), 2.0), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    for got, wanted in zip(divmod(9.0, x), divmod(9.0, x.numpy()), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    assert [10, 20, 30][pb.tensor(2, dtype="int32")] == 30
+    with pytest.raises(pb.errors.ArgumentError, match=r"only an integer tensor can be an index, got float32 of shape"):
+        [10, 20][pb.tensor(1.0)]
+    assert x.__dlpack_device__() == np.ones(1).__dlpack_device__()

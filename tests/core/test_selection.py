@@ -138,3 +138,40 @@ def _divide(n: Any) -> Any:
 
 def test_boolean_mask_of_traced_mask_is_a_selection() -> None:
     np.testing.assert_allclose(pb.compile(lambda x: pb.boolean_mask(x, x > 0).sum())(X), 8.0)
+
+
+@pytest.mark.parametrize("name", ["max", "min", "any", "all"])
+def test_extremes_of_selected_bools_are_bools(name: str) -> None:
+    f = lambda x: getattr((x > 1)[x > 0], name)()
+    want = np.stack([f(x) for x in MANY])
+    np.testing.assert_array_equal(pb.vmap(f)(MANY), want, strict=True)
+    for x in MANY:
+        assert pb.compile(f)(x).dtype == bool
+        assert pb.compile(f)(x) == f(x)
+
+
+def test_selection_with_operand_of_one_element() -> None:
+    f = lambda x: np.sum(x[x > 0] * np.array([2.0]) + np.array(1.0))
+    np.testing.assert_allclose(pb.vmap(f)(MANY), [f(x) for x in MANY])
+    np.testing.assert_allclose(pb.compile(f)(X), f(X))
+
+
+def test_selection_repr_shows_array_and_mask() -> None:
+    shown: list[str] = []
+    pb.compile(lambda x: (shown.append(repr(x[x > 0])), x)[1])(X)
+    assert shown[0].startswith("<elements of <symbol %")
+    assert shown[0].endswith(": bool[2, 3]>>")
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x[0, None, x[0] > 0],
+        lambda x: np.stack([x, x])[0, :, x[0] > 0],
+        lambda x: bool(x[x > 0]),
+        lambda x: float(x[x > 0]),
+    ],
+)
+def test_selection_that_needs_the_number_of_elements_is_refused(f: Callable[..., Any]) -> None:
+    with pytest.raises(SymbolValueError, match=r"x\[mask\]: how many elements there are in the result depends on"):
+        pb.compile(f)(X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, namedtuple
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -155,3 +156,34 @@ def test_grad_of_dataclass() -> None:
     assert type(got) is Model
     np.testing.assert_allclose(got.w, [3, 3])
     assert got.b == 8.0
+
+
+class Stack(list):  # type: ignore[type-arg]
+    """A list of a class of its own."""
+
+
+class Lower(Mapping[str, Any]):
+    """A mapping whose keys are not those that it is made of."""
+
+    def __init__(self, items: dict[str, Any]) -> None:
+        self.items_ = {f"{k}_": v for k, v in items.items()}
+
+    def __getitem__(self, key: str) -> Any:
+        return self.items_[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.items_)
+
+    def __len__(self) -> int:
+        return len(self.items_)
+
+
+def test_grad_of_list_of_own_class() -> None:
+    found = pb.grad(lambda s: np.sum(s[0] * s[1]))(Stack([np.ones(2), np.full(2, 3.0)]))
+    assert type(found) is Stack
+    np.testing.assert_array_equal(found[0], [3.0, 3.0])
+
+
+def test_mapping_that_changes_its_keys_is_refused() -> None:
+    with pytest.raises(pb.errors.PullbackError, match="it has other keys then"):
+        pb.grad(lambda m: m["a_"] * 2.0)(Lower({"a": 1.0}))

@@ -177,3 +177,11 @@ def test_check_grads_report():
     assert "4 derivatives agree" in repr(report)
     assert report._repr_html_().count("<tr") == 5
     assert "check_grads(&lt;lambda&gt;)" in report._repr_html_()
+
+
+def test_check_grads_finds_wrong_element_among_many() -> None:
+    factor = np.ones(5000)
+    factor[3777] = 1.1
+    wrong = pb.custom_gradient(lambda x: (np.sum(x * x), lambda dy: dy * 2 * x * factor))
+    with pytest.raises(GradientMismatchError, match="'x' is off along a random direction, by elements that were not"):
+        pb.check_grads(wrong, [np.ones(5000)], order=1, modes=["rev"])

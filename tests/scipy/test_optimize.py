@@ -228,3 +228,9 @@ def test_minimize_of_function_without_return_raises() -> None:
 def test_minimize_of_function_with_several_results_raises() -> None:
     with pytest.raises(ShapeError, match=r"the function to minimize must return one number, got shape \(3,\)"):
         optimize.minimize(lambda x: x**2, np.ones(3))
+
+
+def test_linear_operator_at_integers() -> None:
+    J = pb.linear_operator(lambda x: x**2, np.array([1, 3]))
+    np.testing.assert_allclose(J @ np.ones(2), [2.0, 6.0])
+    np.testing.assert_allclose(J.T @ np.array([1.0, 0.5]), [2.0, 3.0])

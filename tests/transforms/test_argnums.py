@@ -453,3 +453,37 @@ def test_scipy_least_squares_with_args_and_kwargs() -> None:
         residuals, [1.0, 1.0], jac=pb.jacobian(residuals, argnums=0), args=(t, y), kwargs={"offset": 1.0}
     )
     assert_allclose(found.x, [3.0, 0.7], rtol=1e-6)
+
+
+class Opaque:
+    """A callable whose parameters are not known."""
+
+    __signature__ = "unknown"
+
+    def __init__(self, f: Any) -> None:
+        self.f = f
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.f(*args, **kwargs)
+
+
+def test_argnames_of_function_without_signature() -> None:
+    f = Opaque(lambda x, y: np.sum(x * y**2))
+    assert pb.grad(f, argnames="y")(np.ones(3), y=2.0) == 12.0
+    assert_allclose(pb.grad(f, argnums=0)(np.ones(3), 2.0), [4.0, 4.0, 4.0])
+
+
+def test_custom_gradient_of_functions_without_signature() -> None:
+    f = Opaque(lambda x: (np.sum(x * x), Opaque(lambda dy: dy * np.array([5.0, 7.0]))))
+    assert_allclose(pb.grad(pb.custom_gradient(f))(np.ones(2)), [5.0, 7.0])
+    f = Opaque(lambda x, save: {"value": np.sum(x * x), "grad_func": lambda dy, saved: dy * np.array([5.0, 7.0])})
+    assert_allclose(pb.grad(pb.custom_grad(f))(np.ones(2)), [5.0, 7.0])
+    with pytest.raises(pb.errors.CustomGradientError, match="the gradient of 'input 1' must have its shape"):
+        pb.grad(pb.custom_gradient(Opaque(lambda x: (np.sum(x), lambda dy: dy))))(np.ones(2))
+
+
+def test_custom_gradient_of_variables_by_function_without_signature() -> None:
+    v = pb.variable([1.0, 2.0])
+    back = Opaque(lambda dy, variables: (dy * np.ones(2), [np.full(2, 5.0) for _ in variables]))
+    f = pb.custom_gradient(lambda x: (np.sum(x * v), back))
+    assert_allclose(pb.variable_grads(lambda: f(np.ones(2))).grads[v.name], [5.0, 5.0])

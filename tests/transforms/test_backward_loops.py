@@ -106,6 +106,106 @@ def test_backward_pass_is_traced_as_loop(f: Callable[..., Any], args: tuple[Any,
     check(f, *args, loops=loops, dtype=dtype)
 
 
+def write_older(w: Any, x: Any) -> Any:
+    out, older, old, h = np.zeros((len(x), 3)) * w, w * 0.0, w * 0.5, w * 1.0
+    for i in range(len(x)):
+        out[i] = older
+        older, old, h = old, h, np.tanh(h * 0.7 + x[i])
+    return np.sum(out**2) + np.sum(h)
+
+
+def write_parts(w: Any, x: Any) -> Any:
+    parts = [np.sin(w * k) if k % 3 else np.cos(w * w) for k in range(len(x))]
+    same, out, h = np.exp(w), np.zeros((len(x), 3)) * w, w * 1.0
+    ends = np.zeros((len(x), 3)) * w
+    for i in range(len(x)):
+        out[i] = parts[i]
+        ends[i] = same
+        h = np.tanh(h + x[i])
+    return np.sum(out**2 * x[:, None]) + np.sum(h) + np.sum(ends * x[:, None])
+
+
+def scale_by_parts(w: Any, x: Any) -> Any:
+    parts = [np.sin(w * k) if k % 3 else np.cos(w * w) for k in range(len(x))]
+    h = w * 1.0
+    for i in range(len(x)):
+        h = np.tanh(h * parts[i] + x[i])
+    return np.sum(h**2)
+
+
+def repeat_constant(w: Any, x: Any) -> Any:
+    h = w * 1.0
+    for i in range(len(x)):
+        same = np.exp(w)
+        h = np.tanh(h * same + x[i])
+    return np.sum(h) + np.sum(same)
+
+
+def leak_by_parameter(w: Any, x: Any) -> Any:
+    h = w * 1.0
+    for i in range(len(x)):
+        h = pb.leaky_relu(h * 0.9 + x[i], 0.3)
+    return np.sum(h**2)
+
+
+def fill_broadcast(w: Any, x: Any) -> Any:
+    out, h = np.zeros((len(x), 3)) * w, np.sum(w)
+    for i in range(len(x)):
+        h = np.tanh(h + x[i])
+        out[i] = h
+    return np.sum(out * out * w)
+
+
+def read_around(w: Any, x: Any) -> Any:
+    h = w * 1.0
+    for i in range(-5, len(x) - 5):
+        h = np.tanh(h * x[i])
+    return np.sum(h)
+
+
+def read_uneven(w: Any, x: Any) -> Any:
+    h = w * 1.0
+    for i in range(len(x)):
+        h = np.tanh(h * x[i if i < 8 else i // 2])
+    return np.sum(h)
+
+
+def write_slices(w: Any, x: Any) -> Any:
+    out = x * np.sum(w)
+    for i in range(1, len(x) - 1):
+        out[i : i + 1] = np.tanh(out[i - 1 : i] + out[i])
+    return np.sum(out**2)
+
+
+def write_rows_and_columns(w: Any, x: Any) -> Any:
+    out = np.outer(x, w)
+    for i in range(1, len(x)):
+        out[i] = out[i - 1] * 0.9
+        out[:, 0] = out[i, 0] + x
+    return np.sum(out**2)
+
+
+def use_first_step(w: Any, x: Any) -> Any:
+    first, h = None, w * 1.0
+    for i in range(len(x)):
+        h = np.tanh(h + x[i])
+        first = h if first is None else first
+        h = h * first
+    return np.sum(h)
+
+
+ELEMENTWISE = [
+    (write_older, 70, 1), (write_parts, 70, 1), (scale_by_parts, 70, 1), (repeat_constant, 70, 1),
+    (leak_by_parameter, 70, 1), (use_first_step, 70, 1), (fill_broadcast, 70, 0), (read_around, 70, 0),
+    (read_uneven, 70, 0), (write_slices, 20, 0), (write_rows_and_columns, 20, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "steps", "loops"), ELEMENTWISE, ids=[f.__name__ for f, _, _ in ELEMENTWISE])
+def test_backward_pass_of_elementwise_steps(f: Callable[..., Any], steps: int, loops: int) -> None:
+    check(f, draw(3), draw(steps), loops=loops)
+
+
 @pytest.mark.parametrize(("f", "args"), [(orbit, (draw(2), draw(2))), (delay, (draw(3), draw(STEPS, 3)))])
 def test_second_order_and_vmap_of_traced_backward_loops(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
     def bend(*args: Any) -> Any:

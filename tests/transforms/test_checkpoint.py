@@ -354,3 +354,20 @@ def test_recompute_grad_restores_variable_assigned_in_f():
         return y * y
 
     assert pb.grad(pb.recompute_grad(f))(3.0) == 6
+
+
+@pytest.mark.parametrize(("numbers", "slope"), [([2.0, 3.0], 2.0), ([2, 3], 2.0)])
+def test_recompute_grad_of_list_of_numbers(numbers, slope):
+    f = pb.recompute_grad(lambda x, c: x * c[0] + c[1])
+    assert pb.grad(lambda w: f(w, numbers))(1.5) == slope
+    assert_allclose(pb.grad(lambda c: f(1.5, c))([2.0, 3.0]), [1.5, 1.0])
+
+
+def test_recompute_grad_names_captured_tensor_of_cell_filled_later():
+    def f(x):
+        again = pb.recompute_grad(lambda y: later * y)
+        later = x * 2.0
+        return again(2.0)
+
+    with pytest.raises(CapturedError, match="the body uses the traced tensor 'later', not one of its inputs"):
+        pb.grad(f)(3.0)

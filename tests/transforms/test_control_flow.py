@@ -486,6 +486,19 @@ WRONG = {
         "while_loop: cond must return one bool, got None",
     ),
     "body of fori_loop": (lambda: pb.fori_loop(0, 1, 42, 0), "fori_loop: body must be a function, got int"),
+    "limit of text": (lambda: pb.fori_loop("a", 3, lambda i, c: c, 1.0), "fori_loop: lo must be one integer, got str"),
+    "negative length": (
+        lambda: pb.scan(lambda c, x: (c, c), 1.0, None, length=-1),
+        "scan: length must be an integer that is not negative, got -1",
+    ),
+    "branches of other structures": (
+        lambda: pb.compile(lambda x: pb.cond(x > 0, lambda: (x, x), lambda: x))(1.0),
+        r"cond: one branch returns one number or array, another a tuple with \[0\], \[1\] in it",
+    ),
+    "branch without return": (
+        lambda: pb.compile(lambda x: pb.cond(x > 0, lambda: None, lambda: x))(1.0),
+        "cond: one branch returns one number or array, another None",
+    ),
     "f of map": (lambda: pb.map(42, np.ones(2)), "map: f must be a function, got int"),
     "branches": (lambda: pb.switch(0, lambda: 1.0), "switch: branches must be a list of functions, got function"),
     "list of numbers": (
@@ -873,3 +886,93 @@ def test_compiled_body_that_returns_integers_times_python_float(run: Any, g: Any
         assert f(x).dtype == expected.dtype
         np.testing.assert_array_equal(f(x), expected)
     assert len(traced) == 1
+
+
+ROOTS = {
+    "custom_gradient": pb.custom_gradient(lambda x: (np.sqrt(x), lambda dy: dy * 0.5 / np.sqrt(x))),
+    "recompute_grad": pb.recompute_grad(np.sqrt),
+}
+
+
+@pytest.mark.parametrize("kind", ROOTS)
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: pb.vmap(pb.grad(f)),
+        lambda f: pb.grad(lambda x: np.sum(pb.vmap(f)(x))),
+        lambda f: lambda x: pb.jvp(pb.vmap(f), [x], [np.ones_like(x)])[1],
+        lambda f: pb.vmap(lambda x: pb.jvp(f, [x], [np.ones_like(x)])[1]),
+        lambda f: lambda x: np.diagonal(pb.jacobian(pb.vmap(f))(x)),
+        lambda f: pb.compile(pb.grad(lambda x: np.sum(pb.vmap(f)(x)))),
+    ],
+    ids=["vmap of grad", "grad of vmap", "jvp of vmap", "vmap of jvp", "jacobian of vmap", "compiled"],
+)
+def test_functions_with_own_gradient_in_branches_of_vmap(kind: str, transform: Any) -> None:
+    root = ROOTS[kind]
+    f = lambda x: pb.cond(x > 0, lambda: root(x) * 2.0, lambda: x * 3.0)
+    with np.errstate(all="ignore"):
+        assert_allclose(transform(f)(np.array([0.0, 4.0, 9.0])), [3.0, 0.5, 1 / 3])
+
+
+def test_captured_value_in_function_with_own_gradient_in_branch_of_vmap() -> None:
+    root, x = ROOTS["custom_gradient"], np.array([0.0, 4.0, 9.0])
+    total = lambda w: np.sum(pb.vmap(lambda x: pb.cond(x > 0, lambda: root(w / x), lambda: x))(x))
+    with np.errstate(all="ignore"):
+        assert_allclose(pb.grad(total)(2.0), np.sum(0.5 / np.sqrt(2.0 * x[1:])))
+
+
+@pytest.mark.parametrize("number", [0.0, 1, True])
+@pytest.mark.parametrize("run", [pb.compile, lambda f: pb.compile(lambda x: f(x, 2.5)), lambda f: f])
+def test_python_number_of_branch_takes_dtype_of_other_branch(number: Any, run: Any) -> None:
+    def f(x: Any, n: Any = number) -> Any:
+        return pb.cond(x[0] > 0, lambda: x.sum(), lambda: n)
+
+    x = np.array([2.0, 1.0], np.float32)
+    assert run(f)(x).dtype == np.float32
+    assert pb.vmap(run(f))(np.stack([x, -x])).dtype == np.float32
+
+
+def test_branches_with_none_in_their_results() -> None:
+    f = lambda x: pb.cond(x > 0, lambda: (x, None), lambda: (x * 2, None))
+    assert pb.compile(f)(3.0) == f(3.0) == (3.0, None)
+    assert pb.compile(f)(-3.0) == (-6.0, None)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: pb.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + pb.random.normal([2])), (0, x))[1],
+        lambda x: pb.scan(lambda c, _: (c + pb.random.normal([2]), None), x, None, length=3)[0],
+    ],
+    ids=["while_loop", "scan"],
+)
+def test_compiled_loops_that_draw_numbers_match_eager_loops(f: Any) -> None:
+    pb.random.seed(3)
+    wanted = f(np.ones(2))
+    pb.random.seed(3)
+    assert_allclose(pb.compile(f)(np.ones(2)), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: pb.while_loop(lambda c: np.sum(c + pb.random.uniform([2])) < 9.0, lambda c: c + 1, x),
+        lambda x: pb.cond(np.sum(x) > 0, lambda: x + pb.random.normal([2]), lambda: x),
+    ],
+    ids=["while_loop", "cond"],
+)
+def test_compiled_conditions_and_branches_that_draw_numbers_are_refused(f: Any) -> None:
+    with pytest.raises(SymbolValueError, match="is needed while a function is being compiled"):
+        pb.compile(f)(np.ones(2))
+
+
+@pytest.mark.parametrize("steps", [2, 5, 8])
+def test_compiled_scan_unrolled_by_more_than_its_steps(steps: int) -> None:
+    f = lambda xs: pb.scan(lambda c, x: (c * x, c + x), 1.0, xs, unroll=5)
+    for got, wanted in zip(pb.compile(f)(np.arange(1.0, steps + 1)), f(np.arange(1.0, steps + 1)), strict=True):
+        assert_allclose(got, wanted)
+
+
+def test_compiled_scan_of_integers_from_floats_has_no_gradient() -> None:
+    f = lambda x: x * pb.scan(lambda c, i: (c + np.astype(np.floor(x), int) + i, None), 0, np.arange(3))[0]
+    assert pb.compile(pb.grad(f))(2.5) == pb.grad(f)(2.5) == 9.0

@@ -683,3 +683,23 @@ def test_custom_grad_exceptions_do_not_leak_objects():
 
     assert not leaves_objects(misuse, times=30, limit=30)
     assert pb.grad(x_exp_x)(0.0) == 1.0
+
+
+def test_custom_functions_repr() -> None:
+    def f(x: Any) -> Any:
+        return x, lambda dy: dy
+
+    assert repr(pb.custom_gradient(f)) == "<custom_gradient f>"
+    assert repr(pb.custom_jvp(f)) == "<custom_jvp f>"
+
+
+def test_variable_gradients_beside_custom_gradient_of_constants() -> None:
+    v, twice = pb.variable([1.0, 2.0]), pb.custom_gradient(lambda x: (x * 2, lambda dy: dy * 2))
+    value, grads = pb.variable_grads(lambda: np.sum(v * v) + np.sum(twice(np.ones(3))))
+    assert value.item() == 11.0
+    assert_array_equal(grads[v.name], [2.0, 4.0])
+
+
+def test_jvp_of_custom_gradient_with_integer_argument() -> None:
+    f = pb.custom_gradient(lambda x, n: (x * n, lambda dy: (dy * n, None)))
+    assert pb.jvp(lambda x: f(x, np.array(3)), [2.0], [1.0]) == (6.0, 3.0)

@@ -115,3 +115,14 @@ def test_results_of_vmap_share_no_memory_with_arguments() -> None:
             z += 1.0
     np.testing.assert_array_equal(x, np.arange(12.0).reshape(3, 4))
     np.testing.assert_array_equal(w, np.arange(4.0))
+
+
+@pytest.mark.parametrize("x", [np.ones((2, 3)), np.ones((2, 5, 3))])
+def test_vmap_of_matmul_names_shapes_of_one_example(x: Any) -> None:
+    shape = str(x.shape[1:]).replace("(", r"\(").replace(")", r"\)")
+    with pytest.raises(ShapeError, match=rf"matmul: got shapes {shape} and \(4, 4\)"):
+        pb.vmap(lambda x: x @ np.ones((4, 4)))(x)
+
+
+def test_vmap_repr_names_the_function() -> None:
+    assert repr(pb.vmap(np.sin)) == "<vmap of sin>"

@@ -203,7 +203,7 @@ def _find_extreme(sign: int) -> Any:
 
     def reduce(x: Selection, op: Any, axes: tuple[int, ...], params: dict[str, Any]) -> Any:
         z = _fill_with(neutral)(x, op, axes, params)
-        return np.where(call_unfollowed(_check_any, np.any(x.mask)), z, 0)
+        return np.where(call_unfollowed(_check_any, np.any(x.mask)), z, np.zeros((), z.dtype))
 
     return reduce
 

@@ -55,8 +55,6 @@ class WorkersOp(CustomOp):
     def record(self, tape: Tape, args: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         """Perform the op one level down, and put its node on the tape."""
         values = [unwrap_constant(v) for v in values]
-        if not tape.level:
-            return self.apply(values)
         return self.place(tape, args, *self.run(values)[:2])
 
     def place(self, tape: Tape, args: Sequence[Any], zs: Sequence[Any], back: Back) -> tuple[Any, ...]:

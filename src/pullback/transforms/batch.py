@@ -135,7 +135,7 @@ class Batched(Wrapped):
             arrays = op.promote(arrays)
         try:
             return self.around(op.acts.batch(op, arrays, on, params))
-        except (ShapeError, ArgumentError) as error:
+        except CAUGHT as error:
             raise self._translate_error(op, error, arrays, on, params) from None
 
     def _translate_error(

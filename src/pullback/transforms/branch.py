@@ -11,7 +11,7 @@ from typing import Any
 
 from pullback.core import hooks
 from pullback.core.op import perform_observed
-from pullback.core.tensor import Tensor
+from pullback.core.tensor import Tensor, iterate_levels, stop_following
 from pullback.transforms.batch import is_batched
 from pullback.transforms.structured import hold_back_gradient
 
@@ -23,7 +23,7 @@ class Branch(hooks.Observer):
     ops = None
 
     def __init__(self, taken: Any) -> None:
-        self.taken = taken
+        self.taken = stop_following(taken)
         self.own: dict[int, Any] = {}  # the tensors that it made, by id; kept, so that ids stay their own
         self.held: dict[int, tuple[Any, Any, Any]] = {}  # tensors from outside, what they held, and the same held back
         found = hooks.find("capture")
@@ -41,7 +41,11 @@ class Branch(hooks.Observer):
 
     def capture(self, args: Sequence[Any]) -> list[Any]:
         with hooks.observe(without=Branch):
-            return [self.hold(a) for a in args]
+            held = [self.hold(a) for a in args]
+        for x in held:
+            for beneath in iterate_levels(x):  # on which the op is performed, too
+                self.own[id(beneath)] = beneath
+        return held
 
     def perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         with hooks.observe(without=Branch):

@@ -231,7 +231,7 @@ def _check_takes_carry(what: str, f: Callable[..., Any], carry: Tree) -> None:
 def _select(condition: Any, x: Any, y: Any) -> Any:
     """Return ``where(condition, x, y)`` of each leaf of two trees."""
     rows = zip(tree.leaves(x), tree.leaves(y), strict=True)
-    return tree.replace_leaves(x, [np.where(condition, _as_leaf(a), _as_leaf(b)) for a, b in rows])
+    return tree.replace_leaves(x, [np.where(condition, _as_operand(a), _as_operand(b)) for a, b in rows])
 
 
 def _trace_while(program: Any, cond: Callable[..., Any], body: Callable[..., Any], carry: Tree, most: Any) -> Any:
@@ -342,8 +342,8 @@ def _trace_branches(
         return None
     every = {key: t for _, captured, _ in recorded for key, t in captured.items()}
     bodies = [body.take_captured(captured, every) for body, captured, _ in recorded]
-    rows = zip(*(body.output_likes for body in bodies), strict=True)
-    dtypes = [np.result_type(*(like.weak or like.dtype for like in row)) for row in rows]
+    kinds = zip(*([_get_kind(_as_operand(x)) for x in tree.leaves(result)] for result in results), strict=True)
+    dtypes = [np.result_type(*(dtype if weak is None else weak() for dtype, weak in row)) for row in kinds]
     op = SwitchOp([_cast_outputs(body, dtypes) for body in bodies])
     zs = op.apply([number.astype(np.int64), *every.values(), *leaves])
     return tree.replace_leaves(results[0], list(zs))

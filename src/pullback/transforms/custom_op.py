@@ -221,8 +221,6 @@ class CustomOp:
     def record(self, tape: Tape, args: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         """Perform the op one level down, and put its node on the tape."""
         values = [unwrap_constant(v) for v in values]
-        if not tape.level:
-            return self.apply(values)
         zs, back, variables = self._run_below(tape, args, values)
         operands = [*args, *(v.read() for v in variables)] if variables else args
         nodes = [node_of(a) if tape.holds(a) else None for a in operands]

@@ -25,11 +25,12 @@ class Inputs:
     def __init__(self, face: str, args: Sequence[Any], call: BoundCall) -> None:
         self.face, self.args, self.names = face, args, [f"input {i + 1}" for i in range(len(args))]
         self.given: list[Any] = [leaf for a in args for leaf in list_whole_leaves(a)]
+        self.values: list[Any] = []
         try:
-            self.values = [unwrap_constant(as_leaf(leaf, face)) for leaf in self.given]
-        except DataError:
-            self._name_wrong(call)
-            raise
+            for leaf in self.given:
+                self.values.append(unwrap_constant(as_leaf(leaf, face)))
+        except DataError as error:
+            raise name_input(error, face, call.names, args, len(self.values)) from None
         self.kind = max(map(kind_of, self.given), default=0)
         if not self.values:
             cure = f"write {face}(f, x)" if face in ("vjp", "linearize") else "give a tensor, an array or a number"
@@ -39,14 +40,6 @@ class Inputs:
                 raise GradientError(
                     f"{face}: an input of dtype {v.dtype} has no derivative, only numbers have; got {leaf!r}."
                 )
-
-    def _name_wrong(self, call: BoundCall) -> None:
-        """Raise the error of the first leaf that is no number or array, with its name."""
-        for i, leaf in enumerate(self.given):
-            try:
-                as_leaf(leaf, self.face)
-            except DataError as error:
-                raise name_input(error, self.face, call.names, self.args, i) from None
 
     def gradient_dtypes(self, results: Sequence[Any]) -> list[Any]:
         """Return the dtype of the gradient of several results by each leaf of the arguments."""

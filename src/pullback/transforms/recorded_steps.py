@@ -112,8 +112,6 @@ def _freeze(p: Any) -> Any:
     """Return a key of parameters; raise TypeError for those that have none."""
     if type(p) is tuple:
         return tuple(map(_freeze, p))
-    if type(p) is slice:
-        return slice, _freeze((p.start, p.stop, p.step))
     if type(p) is float:
         return p.hex()
     if p is None or type(p) in (int, bool, str) or isinstance(p, np.dtype | type):

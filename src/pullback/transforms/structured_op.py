@@ -59,8 +59,6 @@ class StructuredOp:
     def record(self, tape: Tape, args: Sequence[Any], values: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         """Perform the op one level down, and put its node on the tape."""
         values = [unwrap_constant(v) for v in values]
-        if not tape.level:
-            return self.apply(values)
         live = [tape.holds(a) for a in args]
         nodes = [node_of(a) if on else None for a, on in zip(args, live, strict=True)]
         zs, back = self.differentiate(values, live)
