@@ -290,6 +290,10 @@ def test_diagnose_finite_function():
             "too large for float64 (up to 1.8e+308): scale it down, or work with logarithms.",
         ),
         (lambda x: x * x, np.float32(1e30), "or use float64"),
+        (lambda x: pb.rsqrt(x), 0.0, "Division by zero"),
+        (lambda x: np.sum(np.where(x >= 0, 1 / x, x)), np.array([1.0, 0.0]), "Division by zero"),
+        (lambda x: np.fmod(1.0, x), 0.0, "fmod has no finite value there: keep its input away from that point"),
+        (lambda x: np.sum(np.linalg.eigh(np.diag(x))[1]), np.ones(3), "is not finite there: keep its input away"),
     ],
 )
 def test_diagnose_suggestions(f, x, message):
@@ -438,3 +442,31 @@ def test_debug_nans_nan_not_reproduced_in_second_run():
     f = lambda x: x / next(values)
     with pytest.raises(NanError, match="a second run"), pb.debug_nans():
         pb.grad(f)(1.0)
+
+
+def test_report_parts_repr():
+    report = pb.diagnose(np.log)(np.array([1.0, 0.0]))
+    assert re.fullmatch(r"<log \(forward\) at test_nans.py:\d+, index \(1,\): -inf>", repr(report.forward))
+    assert re.fullmatch(r"<log \(backward\) at test_nans.py:\d+, index \(1,\): inf>", repr(report.backward))
+    assert repr(pb.diagnose(log1pexp)) == "<diagnose of log1pexp>"
+
+
+def test_debug_nans_of_compiled_function_that_a_transform_follows():
+    f = pb.compile(lambda x: np.log(x) * 2)
+    with pb.debug_nans(), np.errstate(divide="ignore"):
+        with pytest.raises(NanError, match=r"with log at test_nans.py:\d+: log\(0\) = -inf \(a scalar of example 0\)"):
+            pb.vmap(f)(np.array([0.0, 1.0]))
+        with pb.GradientTape() as tape:
+            x = pb.tensor(np.array([0.0]))
+            tape.watch(x)
+            y = f(x)
+        with pytest.raises(NanError, match=r"derivative of log at test_nans.py:\d+"):
+            tape.gradient(y, x)
+
+
+def test_debug_nans_ends_for_pullback_that_is_called_after_its_block():
+    with pb.debug_nans():
+        _, back = pb.vjp(np.log, np.array([1.0]))
+        with pytest.raises(NanError):
+            back(np.array([np.nan]))
+    assert np.isnan(back(np.array([np.nan]))[0])

@@ -131,3 +131,15 @@ def test_explain_variables_and_vmap():
     assert (report["v"].status, report["v"].op) == ("zero", "floor")
     report = pb.explain(lambda x: pb.vmap(lambda r: pb.relu(r - 9.0))(x).sum())(X)
     assert (report["x"].status, report["x"].op) == ("zero", "relu")
+
+
+def test_explain_input_without_elements():
+    assert str(pb.explain(lambda x: np.sum(x))(np.zeros(0))) == "x: connected\n    it has no elements"
+
+
+def test_explain_unused_input_of_callable_object():
+    class Constant:
+        def __call__(self, x):
+            return np.sum(OUTSIDE)
+
+    assert str(pb.explain(Constant())(X)) == "x: not used\n    nothing is computed with it"

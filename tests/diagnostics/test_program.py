@@ -67,3 +67,23 @@ def test_trace_gradients_trees_and_custom_gradients():
 def test_trace_under_vmap_reports_shape_of_one_example():
     steps = pb.trace(pb.vmap(lambda x: pb.exp(x)))(np.ones((5, 2))).steps
     assert next(s.shape for s in steps if s.op == "exp") == (2,)
+
+
+def test_trace_of_program_without_gradient():
+    def f(x):
+        return np.sum(np.linalg.qr(x)[0])  # of dependent columns
+
+    steps = pb.trace(f)(np.diag([1.0, 0.0, 2.0])).steps
+    assert steps[0].op == "input"
+    assert steps[-1].op == "sum"
+
+
+def test_trace_of_text_arguments_and_empty_arrays():
+    program = pb.trace(lambda x, how: getattr(np, how)(x[:0]))(np.ones(3), "sum")
+    assert [(s.op, s.shape, s.low) for s in program.steps] == [
+        ("input", (3,), 1.0),
+        ("getitem", (0,), None),
+        ("sum", (), 0.0),
+    ]
+    assert "float64[0]" in str(program)
+    assert repr(pb.trace(model)) == "<trace of model>"

@@ -9,7 +9,8 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import pullback as pb
 from pullback.command import main
 from pullback.scale.engines import folder
 from pullback.scale.engines.pipe import open_pipe
+from pullback.scale.engines.protocol import dump, set_environment
 from pullback.scale.sums import add_range, plan_blocks
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -279,6 +281,88 @@ def test_pool_removes_folder_of_killed_program() -> None:
     assert not path.exists()
 
 
+class ThreadProcess:
+    """A worker's process, as a thread of this one."""
+
+    exitcode = None
+
+    def __init__(self, target, args, daemon: bool) -> None:
+        end, crash_file = args
+        self.thread = Thread(target=self.run, args=(target, end.dup(), crash_file), daemon=daemon)
+        self.start, self.is_alive, self.join = self.thread.start, self.thread.is_alive, self.thread.join
+
+    def run(self, target, end, crash_file: str) -> None:
+        with end:
+            target(end, crash_file)
+
+
+@pytest.fixture
+def thread_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[type]:
+    """Let workers be threads."""
+    files: list = []
+    monkeypatch.setattr("faulthandler.enable", files.append)
+    made = type("MadeProcess", (ThreadProcess,), {})
+    monkeypatch.setattr("multiprocessing.get_context", lambda kind: SimpleNamespace(Process=made))
+    yield made
+    for file in files:
+        file.close()
+
+
+@pytest.mark.usefixtures("thread_processes")
+def test_worker_body_gives_results_of_serial_pool(serial: pb.scale.Pool) -> None:
+    wanted = pb.value_and_grad(serial.sum(functions.loss, SHARDS))(PARAMS)
+    large = pb.scale.Shards(np.ones((2, 1)), parts=2)
+    with pb.scale.Pool("processes", workers=2) as pool:
+        found = pb.value_and_grad(pool.sum(functions.loss, SHARDS))(PARAMS)
+        rows = pb.grad(lambda w: np.sum(pool.sum(functions.vector, large)(w)))(np.ones(100_000))
+        assert pool.map(len, ["a", "bc"], verbose=0) == [1, 2]
+        assert pool.engine.describe() == {"nodes": 1}
+    assert flatten(found.grad).tobytes() == flatten(wanted.grad).tobytes()
+    np.testing.assert_array_equal(rows, np.full(100_000, 2.0))
+
+
+def test_worker_that_does_not_start_or_ends_at_once(thread_processes: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end_at_once(self, target, args, daemon: bool) -> None:
+        ThreadProcess.__init__(self, lambda end, crash_file: None, args, daemon)
+
+    monkeypatch.setattr(thread_processes, "__init__", end_at_once)
+    with pytest.raises(pb.errors.WorkerError, match="the process of worker 1 ended while it started"):
+        pb.scale.Pool("processes", workers=1)
+
+    release, killed = Event(), []
+
+    def wait(self, target, args, daemon: bool) -> None:
+        ThreadProcess.__init__(self, lambda end, crash_file: release.wait(60), args, daemon)
+        self.join = lambda timeout=None: self.thread.join(0 if timeout else None)
+        self.kill = lambda: (killed.append(self), release.set())
+
+    monkeypatch.setattr(thread_processes, "__init__", wait)
+    with pytest.raises(pb.errors.WorkerError, match=r"worker 1 did not start within 0 s \(start_timeout=\)"):
+        pb.scale.Pool("processes", workers=1, start_timeout=0)
+    assert len(killed) == 1
+
+
+def test_shards_are_iterated_and_shown() -> None:
+    shards = pb.scale.Shards(np.arange(8.0), parts=4)
+    np.testing.assert_array_equal(np.concatenate([*shards]), np.arange(8.0))
+    assert repr(shards) == "Shards(4: rows 1 of 4, rows 2 of 4, rows 3 of 4, ...)"
+
+
+def test_function_that_cannot_be_sent_names_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(pb.errors.WorkerError, match=r"cannot be sent to a process: .*lambda.*or install cloudpickle"):
+        dump(lambda: 1)
+
+
+def test_environment_of_workers_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULLBACK_SET_BEFORE", "1")
+    monkeypatch.delenv("PULLBACK_NOT_SET", raising=False)
+    with set_environment({"PULLBACK_SET_BEFORE": "2", "PULLBACK_NOT_SET": "3"}):
+        assert (os.environ["PULLBACK_SET_BEFORE"], os.environ["PULLBACK_NOT_SET"]) == ("2", "3")
+    assert os.environ["PULLBACK_SET_BEFORE"] == "1"
+    assert "PULLBACK_NOT_SET" not in os.environ
+
+
 def test_pipe_sends_short_and_long_parts() -> None:
     here, there = open_pipe()
     messages = [[b""], [b"x" * 70_000], [bytes(range(256)) * 8] * 40, [b"1"] * 20_000]
@@ -313,6 +397,10 @@ def test_pool_sum_rejects_several_results(serial: pb.scale.Pool) -> None:
         (lambda: pb.scale.Shards(np.ones(3), parts=4), "parts must be from 1 to 3"),
         (lambda: pb.scale.Shards({"x": np.ones(3), "y": np.ones(2)}), "one number of rows"),
         (lambda: pb.scale.Shards([]), "no shards"),
+        (lambda: pb.scale.Shards(["a.npy"], load=3), "load must be a function of a path, got int"),
+        (lambda: pb.scale.Shards(["a.npy"], parts=2), "parts= splits arrays; each file is a shard of its own"),
+        (lambda: pb.scale.Shards(np.ones(3), load=np.load), "load= is for paths, but arrays were given"),
+        (lambda: pb.scale.Pool("serial").map(3, [1]), r"pool.map\(f, items\): f must be a function, got int"),
         (lambda: pb.scale.Shards(["a.bin"]).load(0), "Give load="),
         (lambda: pb.scale.Pool("serial").sum(3, SHARDS), "f must be a function"),
         (lambda: pb.scale.Pool("serial").sum(functions.loss, [1]), r"must be pb\.scale\.Shards"),
