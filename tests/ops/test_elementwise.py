@@ -428,3 +428,10 @@ def test_power_of_large_result_and_its_gradient(n: float) -> None:
     value, grad = pb.value_and_grad(lambda x: np.sum((x * 2.0) ** n))(x)
     np.testing.assert_allclose(value, np.sum((2 * x) ** n), rtol=1e-12)
     np.testing.assert_allclose(grad, 2 * n * (2 * x) ** (n - 1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("exponent", [2, np.array(2.0), np.float64(3.0)])
+def test_power_of_large_array_matches_numpy(exponent):
+    x = np.linspace(-2.0, 2.0, 100_000)
+    np.testing.assert_allclose(np.power(pb.tensor(x), exponent), np.power(x, exponent), rtol=1e-14)
+    np.testing.assert_allclose(pb.grad(lambda x: np.sum(np.power(x, exponent)))(x), exponent * x ** (exponent - 1))

@@ -513,3 +513,13 @@ def test_least_squares_of_empty_matrices() -> None:
 def test_diag_embed_of_scalar_raises() -> None:
     with pytest.raises(ShapeError, match="diag_embed: x must be a vector, or several over its last axis; got a scalar"):
         pb.linalg.diag_embed(1.0)
+
+
+def test_triangular_solve_of_large_strided_matrix() -> None:
+    rng = np.random.default_rng(0)
+    a = (np.tril(rng.normal(size=(128, 128))) + 9 * np.eye(128))[::2, ::2]
+    b, w = rng.normal(size=(2, 64, 3))
+    np.testing.assert_allclose(pb.linalg.triangular_solve(a, b), np.linalg.solve(a, b))
+    found = pb.grad(lambda a: np.sum(pb.linalg.triangular_solve(a, b) * w))(a)
+    u = np.linalg.solve(a.T, w)
+    np.testing.assert_allclose(found, np.tril(-u @ np.linalg.solve(a, b).T), atol=1e-12)
