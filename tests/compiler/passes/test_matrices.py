@@ -75,6 +75,20 @@ def test_compiled_matrix_functions_match_numpy(name: str, isa: str, monkeypatch:
         assert not [step for p in (program, compiled) for step in p.lower(x, y).kernels if "NumPy" in step]
 
 
+@pytest.mark.parametrize(("batch", "count"), [((), 5), ((), 40), ((19,), 5), ((19,), 40), ((3,), 400)])
+def test_right_hand_sides_that_are_rows(batch: tuple[int, ...], count: int) -> None:
+    x, y = draw_positive(*batch, 6, 6), draw(*batch, count, 6)
+    for f in (
+        lambda x, y: pb.linalg.triangular_solve(x, turn(y)),
+        lambda x, y: turn(pb.linalg.triangular_solve(turn(x), turn(y), lower=False)),
+    ):
+        both = pb.value_and_grad(lambda x, y, f=f: np.sum(np.sin(f(x, y))), argnums=(0, 1))
+        compiled = pb.compile(both)
+        assert_allclose(pb.compile(f)(x, y), f(x, y), 1e-9, 1e-9)
+        for z, wanted in zip(compiled(x, y)[1], both(x, y)[1], strict=True):
+            assert_allclose(z, wanted, 1e-9, 1e-9 * max(1.0, np.abs(wanted).max()))
+
+
 def test_second_derivative_of_compiled_matrix_functions() -> None:
     x, y = draw(6, 6), draw(6, 2)
     for name in ("cholesky", "triangular True False", "solve", "slogdet"):

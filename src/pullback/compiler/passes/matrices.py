@@ -69,7 +69,7 @@ def _lower_triangular(g: Graph, n: Node, x: Node, y: Node, lower: bool, trans: b
     a, b = _align(g, x, y)
     if is_transposed(a):
         a, lower, trans = transpose(g, a), not lower, not trans  # as it lies in memory
-    if is_transposed(b):  # solve for its rows, in place
+    if is_transposed(b) and b.shape[-1] <= b.shape[-2]:  # solve for its rows; for more of them a copy is quicker
         z = transpose(g, _solve(g, n, a, transpose(g, b), Routine(TRIANGULAR, lower, not trans, True)))
     else:
         z = _solve(g, n, a, b, Routine(TRIANGULAR, lower, trans))
