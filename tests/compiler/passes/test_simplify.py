@@ -1,4 +1,4 @@
-"""Repeated elements: what is computed from them is computed once for each element."""
+"""Repeated elements, whose functions are computed once for each element, and transposes of expressions."""
 
 from __future__ import annotations
 
@@ -40,3 +40,20 @@ def test_cast_there_and_back_is_removed() -> None:
     assert "cast" not in str(compiled.lower(x).stages.simplified)
     narrow = pb.compile(lambda x: x.astype(np.int32).astype(np.float32) * 2, backend="llvm")
     np.testing.assert_array_equal(narrow(x * 3), np.trunc(x * 3) * 2)
+
+
+def test_shared_expression_is_not_computed_again_for_sums_of_its_transpose() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return np.sum(np.log(np.sum(np.exp(-((x[:, None] - y) ** 2)).T, 1)))
+
+    x, y = np.linspace(0, 1, 30), np.linspace(-1, 1, 40)
+    step = pb.compile(pb.value_and_grad(f, (0, 1)))
+    value, gradients = step(x, y)
+    expected, slopes = pb.value_and_grad(f, (0, 1))(x, y)
+    np.testing.assert_allclose(value, expected, 1e-12)
+    for a, b in zip(gradients, slopes, strict=True):
+        np.testing.assert_allclose(a, b, 1e-12)
+    assert sum(k.count("exp") for k in step.lower(x, y).kernels) == 1
+    moved = pb.compile(lambda x, y: np.exp(x[:, None] - y).T * 2.0).lower(x, y)
+    assert "float64[40, 30]" in str(moved.graph)
+    assert "float64[30, 40]" not in str(moved.graph)

@@ -56,7 +56,7 @@ def simplify_structures(graph: Graph) -> Graph:
 
 def _rebuild(graph: Graph) -> Graph:
     new, made = graph.copy_inputs()
-    sums, factored = find_padded_sums(graph), _find_factored(graph)
+    sums, factored, reduced = find_padded_sums(graph), _find_factored(graph), _find_reduced_views(graph)
     sums_of: dict[int, list[int]] = {}  # by the number of a padded array: the numbers of the sums with its blocks
     totals: dict[tuple[int, PaddedPlace], Node] = {}  # of the blocks so far
     absorbed: set[int] = set()
@@ -71,11 +71,19 @@ def _rebuild(graph: Graph) -> Graph:
             made[n.number] = _take_values(new, n, factored[n.number], made)
         elif n.kind is not INPUT:
             if n.number not in absorbed:
-                made[n.number] = _simplify_node(new, n, tuple([made[a.number] for a in n.args]))
+                x = _simplify_node(new, n, tuple([made[a.number] for a in n.args]))
+                made[n.number] = x if n.number in reduced else _move_transposition(new, x)
             for number in sums_of.get(n.number, ()):
                 _add_blocks(new, n, [made[a.number] for a in n.args], number, totals)
     new.outputs = [made[o.number] for o in graph.outputs]
     return new
+
+
+def _find_reduced_views(graph: Graph) -> set[int]:
+    """Return the views that only reductions read, of arrays with other uses: such a view costs next to nothing."""
+    users, wanted = graph.users(), {o.number for o in graph.outputs}
+    views = [n for n in graph.nodes if n.kind is VIEW and n.number not in wanted and len(users[n.args[0].number]) > 1]
+    return {n.number for n in views if all(u.kind is FOLD for u in users[n.number])}
 
 
 def _find_factored(graph: Graph) -> dict[int, Node]:
@@ -289,10 +297,7 @@ def _simplify_view(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     if number.kind is CONSTANT and number.size == 1 and (number is not x or n.size > MAX_FOLDED_ELEMENTS):
         return g.add(VIEW, (number,), n.shape, n.dtype, View(0, (0,) * len(n.shape)), n.line)
     repeated = _find_repeated(x)
-    if repeated is not None and (part := _pick_copy(n, x, repeated)) is not None:
-        return part
-    order = _find_permutation(n, x) if x.kind.is_elementwise else None
-    return None if order is None else _permute(g, x, order)
+    return None if repeated is None else _pick_copy(n, x, repeated)
 
 
 def _pick_copy(n: Node, x: Node, repeated: Repeated) -> Node | None:
@@ -303,6 +308,14 @@ def _pick_copy(n: Node, x: Node, repeated: Repeated) -> Node | None:
     places = [sum(u * at for u, at in zip(units, start, strict=True)) for start in x.data.starts]
     is_copy = n.shape == repeated.base.shape and n.data.offset in places and n.data.strides == units
     return repeated.base if is_copy else None
+
+
+def _move_transposition(g: Graph, n: Node) -> Node:
+    """Return the transpose of an expression of smaller arrays as the expression of their transposes; else the node."""
+    if n.kind is not VIEW or not n.args[0].kind.is_elementwise:
+        return n
+    order = _find_permutation(n, n.args[0])
+    return n if order is None else _permute(g, n.args[0], order) or n
 
 
 def _find_permutation(n: Node, x: Node) -> tuple[int, ...] | None:
