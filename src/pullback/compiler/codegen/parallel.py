@@ -38,7 +38,7 @@ def emit_batch(plan: ProductPlan, call: Callable[..., None]) -> Function:
         for axis in reversed(range(len(plan.loop))):
             at, left = left, code.op(f"udiv i64 {left}, {plan.loop[axis]}")
             at = code.op(f"sub i64 {at}, {code.times(left, plan.loop[axis])}")
-            ahead = [*(s[axis] for s in plan.steps), plan.out[axis], plan.out[axis]]
+            ahead = [*(s[axis] for s in plan.strides), plan.out[axis], plan.out[axis]]
             pointers = [
                 code.op(f"getelementptr {t}, ptr {p}, i64 {code.times(at, s)}") if s else p
                 for p, s in zip(pointers, ahead, strict=True)

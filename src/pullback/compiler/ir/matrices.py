@@ -34,6 +34,6 @@ class Routine(NamedTuple):
 def find_matrix(n: Node) -> tuple[Node, int, tuple[int, ...]]:
     """Return the node whose memory holds the matrix of equations, its offset there, and its strides."""
     x = n.args[0]
-    base, offset, steps = find_operand(x)
-    is_by_rows = steps[-1] == 1 and x is not n.args[-1]
-    return (base, offset, steps) if is_by_rows else (x, 0, compute_strides(x.shape))
+    base, offset, strides = find_operand(x)
+    is_by_rows = strides[-1] == 1 and x is not n.args[-1]
+    return (base, offset, strides) if is_by_rows else (x, 0, compute_strides(x.shape))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.ir.kinds import VIEW
@@ -29,6 +28,13 @@ class Batch(NamedTuple):
     a: int
     b: int
     z: int
+
+
+class BlasLayout(NamedTuple):
+    """How BLAS reads a matrix."""
+
+    is_transposed: bool
+    leading: int  # elements from one row, or column of a transposed matrix, to the next
 
 
 class Product(NamedTuple):
@@ -66,9 +72,9 @@ class ProductPlan(NamedTuple):
     bases: list[tuple[Node, int]]
     matrices: Product
     loop: tuple[int, ...]
-    steps: list[tuple[int, ...]]
+    strides: list[tuple[int, ...]]
     out: tuple[int, ...]
-    flags: list[Any]
+    blas_layouts: tuple[BlasLayout, BlasLayout]
 
     @property
     def adds(self) -> bool:
@@ -86,12 +92,12 @@ class ProductPlan(NamedTuple):
     def batch(self) -> tuple[Batch, ...]:
         """The batch axes, where axes that are one axis in memory are merged."""
         merged: list[Batch] = []
-        for axis in zip(self.loop, *self.steps, self.out, strict=False):
-            length, *steps = axis
+        for axis in zip(self.loop, *self.strides, self.out, strict=False):
+            length, *strides = axis
             if length == 1:
                 continue
-            if merged and all(s == own * length for s, own in zip(merged[-1][1:], steps, strict=True)):
-                merged[-1] = Batch(merged[-1].length * length, *steps)
+            if merged and all(s == own * length for s, own in zip(merged[-1][1:], strides, strict=True)):
+                merged[-1] = Batch(merged[-1].length * length, *strides)
             else:
                 merged.append(Batch(*axis))
         return tuple(merged)
@@ -100,46 +106,51 @@ class ProductPlan(NamedTuple):
 def plan_product(n: Node, options: Options) -> ProductPlan:
     """Return the plan of a product."""
     a, b = n.args[:2]
-    (base_a, at_a, steps_a), (base_b, at_b, steps_b) = find_operand(a), find_operand(b)
+    (base_a, at_a, strides_a), (base_b, at_b, strides_b) = find_operand(a), find_operand(b)
     (m, k), loop = a.shape[-2:], n.shape[:-2]
-    if loop and not any(steps_b[:-2]) and _is_one_matrix(a.shape, steps_a):  # one product with all rows
+    if loop and not any(strides_b[:-2]) and _is_one_matrix(a.shape, strides_a):  # one product with all rows
         whole = m * prod(loop)
-        if find_gemm_layout((whole, k), steps_a[-2:]) is not None:  # not so if one row is repeated
+        if is_read_by_blas((whole, k), strides_a[-2:]):  # not so if one row is repeated
             m, loop = whole, ()
     matrices = Product(
-        n.dtype.str[1:], m, b.shape[-1], k, Matrix(*steps_a[-2:]), Matrix(*steps_b[-2:]), len(n.args) > 2,
+        n.dtype.str[1:], m, b.shape[-1], k, Matrix(*strides_a[-2:]), Matrix(*strides_b[-2:]), len(n.args) > 2,
         not options.is_enabled("matrix products"),
     )  # fmt: skip
-    flags = [find_gemm_layout(shape, steps[-2:]) for shape, steps in (((m, k), steps_a), (b.shape[-2:], steps_b))]
+    blas_layouts = find_blas_layout((m, k), matrices.a), find_blas_layout((k, matrices.n), matrices.b)
     return ProductPlan(
-        [(base_a, at_a), (base_b, at_b)], matrices, loop, [steps_a, steps_b], compute_strides(n.shape), flags
+        [(base_a, at_a), (base_b, at_b)], matrices, loop, [strides_a, strides_b], compute_strides(n.shape), blas_layouts
     )
 
 
-def _is_one_matrix(shape: tuple[int, ...], steps: tuple[int, ...]) -> bool:
+def _is_one_matrix(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Return whether the rows of a batch of matrices are the rows of one matrix."""
-    return all(steps[i] == steps[i + 1] * shape[i + 1] for i in range(len(shape) - 2)) and steps[-1] == 1
+    return all(strides[i] == strides[i + 1] * shape[i + 1] for i in range(len(shape) - 2)) and strides[-1] == 1
 
 
 def find_operand(x: Node) -> tuple[Node, int, tuple[int, ...]]:
     """Return the node whose memory holds an operand of a product, its offset there, and its strides."""
-    if x.kind is VIEW and is_gemm_ready(x):
+    if x.kind is VIEW and is_blas_ready(x):
         return x.args[0], x.data.offset, x.data.strides
     return x, 0, compute_strides(x.shape)
 
 
-def is_gemm_ready(x: Node) -> bool:
+def is_blas_ready(x: Node) -> bool:
     """Return whether BLAS can read a view without a copy: one of its last two axes has stride 1."""
-    steps, shape = x.data.strides[-2:], x.shape[-2:]
-    return find_gemm_layout(shape, steps) is not None
+    return is_read_by_blas(x.shape[-2:], x.data.strides[-2:])
 
 
-@lru_cache(4096)
-def find_gemm_layout(shape: tuple[int, ...], steps: tuple[int, ...]) -> Any:
-    """Return whether a matrix is transposed, and its leading dimension; None if BLAS cannot read it."""
-    (m, n), (row, column) = shape, steps
-    if (column == 1 or n == 1) and (row >= n or m == 1):
-        return False, max(row if m > 1 else n, n, 1)
-    if (row == 1 or m == 1) and (column >= m or n == 1):
-        return True, max(column if n > 1 else m, m, 1)
-    return None
+def is_read_by_blas(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Return whether BLAS can read a matrix: its rows or its columns are contiguous and do not overlap."""
+    return _is_by_rows(shape, strides) or _is_by_rows(shape[::-1], strides[::-1])
+
+
+def find_blas_layout(shape: tuple[int, ...], strides: tuple[int, ...]) -> BlasLayout:
+    """Return how BLAS reads a matrix that it can read."""
+    is_transposed = not _is_by_rows(shape, strides)
+    (rows, columns), (row, _) = (shape[::-1], strides[::-1]) if is_transposed else (shape, strides)
+    return BlasLayout(is_transposed, max(row if rows > 1 else columns, columns, 1))
+
+
+def _is_by_rows(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    (rows, columns), (row, column) = shape, strides
+    return (column == 1 or columns == 1) and (row >= columns or rows == 1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback.compiler.ir.graph import Graph, Node, compute_strides, transpose
 from pullback.compiler.ir.kinds import CONSTANT, MAP, PRODUCT, SCATTER, VIEW
-from pullback.compiler.ir.products import is_gemm_ready, plan_product
+from pullback.compiler.ir.products import is_blas_ready, plan_product
 from pullback.compiler.target import Options
 
 IsAlone = Callable[[Node], bool]  # whether a node has one user and is no output, so that no memory need hold it
@@ -81,7 +81,7 @@ def _merge_scatter(g: Graph, n: Node, args: list[Node], alone: IsAlone, options:
 
 def _is_plain_product(x: Node) -> bool:
     """Return whether a node is a product without an addend whose operands need no copy."""
-    return x.kind is PRODUCT and len(x.args) == 2 and all(a.kind is not VIEW or is_gemm_ready(a) for a in x.args)
+    return x.kind is PRODUCT and len(x.args) == 2 and all(a.kind is not VIEW or is_blas_ready(a) for a in x.args)
 
 
 RULES = (_merge_addition, _merge_scatter)

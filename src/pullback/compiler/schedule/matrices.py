@@ -33,7 +33,7 @@ class MatricesPlan(NamedTuple):
     columns: int  # right-hand sides of equations; the length of a row in memory
     leading: int  # elements from one row of the matrix to the next
     batch: tuple[int, ...]
-    steps: tuple[int, ...]  # elements from one matrix to the next, for each axis of the batch
+    strides: tuple[int, ...]  # elements from one matrix to the next, for each axis of the batch
     width: int  # matrices that are computed at a time, one in each lane; 0 if LAPACK is called for each
     work: Work
     workers: int

@@ -107,12 +107,12 @@ class ProductCall:
             self._call(code, *pointers)
             return
         type_ = FLOATS[code_of(self.node.dtype)]
-        steps = [*(s[axis] for s in plan.steps), plan.out[axis], plan.out[axis], 0]
+        strides = [*(s[axis] for s in plan.strides), plan.out[axis], plan.out[axis], 0]
         with code.loop("0", plan.loop[axis]) as i:
             moved = [
                 Local("ptr", code.op(f"getelementptr {type_}, ptr {code.pointer(p)}, i64 {code.times(i, s)}"))
                 if s
                 else p
-                for p, s in zip(pointers, steps, strict=True)
+                for p, s in zip(pointers, strides, strict=True)
             ]
             self._loop(code, axis + 1, moved)

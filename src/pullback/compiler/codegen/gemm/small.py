@@ -20,6 +20,7 @@ from pullback.compiler.target import Target
 
 MAX_ROWS = 12  # of a block
 MANY_REGISTERS = 32  # of so many, rows alone fill enough with their sums
+ROW_MAJOR, NOT_TRANSPOSED, TRANSPOSED = (ConstantOperand("i32", flag) for flag in ("101", "111", "112"))  # of CBLAS
 
 
 def declare_blas(dtype: Any) -> str:
@@ -31,9 +32,9 @@ def declare_blas(dtype: Any) -> str:
 def call_blas(code: CallList, plan: ProductPlan, a: Operand, b: Operand, z: Operand) -> None:
     """Call BLAS for one product."""
     p, t = plan.matrices, FLOATS[plan.matrices.dtype]
-    (turned_a, row_a), (turned_b, row_b) = plan.flags
-    flags = [ConstantOperand("i32", str(flag)) for flag in (101, 112 if turned_a else 111, 112 if turned_b else 111)]
-    lengths = [ConstantOperand("i64", str(length)) for length in (p.m, p.n, p.k, row_a, row_b, p.n)]
+    left, right = plan.blas_layouts
+    flags = [ROW_MAJOR, *(TRANSPOSED if x.is_transposed else NOT_TRANSPOSED for x in (left, right))]
+    lengths = [ConstantOperand("i64", str(length)) for length in (p.m, p.n, p.k, left.leading, right.leading, p.n)]
     one, beta = ConstantOperand(t, "1.0"), ConstantOperand(t, "1.0" if p.adds else "0.0")
     args = [*flags, *lengths[:3], one, a, lengths[3], b, lengths[4], beta, z, lengths[5]]
     code.call_void(f"{get_letter(p.dtype)}gemm", args)

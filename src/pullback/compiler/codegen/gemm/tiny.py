@@ -11,7 +11,7 @@ from functools import lru_cache
 from pullback.compiler.builder import FLOATS, Code, vector
 from pullback.compiler.codegen.gemm.block import multiply_add
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
-from pullback.compiler.ir.products import Batch, Product
+from pullback.compiler.ir.products import Batch, Matrix, Product
 from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import Target
 
@@ -39,8 +39,8 @@ class TinyProducts:
         """Emit the loops over the axes of the batch, and one product inside them."""
         code, (axis, *inner) = self.code, batch
         with code.loop(start, stop) as i:
-            steps = axis.a, axis.b, axis.z, axis.z
-            moved = [self._at(x, code.times(i, step)) if step else x for x, step in zip(pointers, steps, strict=True)]
+            strides = axis.a, axis.b, axis.z, axis.z
+            moved = [self._at(x, code.times(i, s)) if s else x for x, s in zip(pointers, strides, strict=True)]
             if inner:
                 self.loop((*inner,), moved, "0", str(inner[0].length))
             else:
@@ -49,8 +49,8 @@ class TinyProducts:
     def _multiply(self, a: str, b: str, c: str, z: str) -> None:
         p, code, type_ = self.p, self.code, vector(self.type, self.width)
         fma = multiply_add(self.target, self.size, self.width)
-        right = [self._load_row(b, i, p.k, p.b.row, p.b.column) for i in range(p.k)]
-        rows = [self._load_row(c, i, p.m, p.n, 1) if p.adds else "" for i in range(p.m)]
+        right = [self._load_row(b, i, p.k, p.b) for i in range(p.k)]
+        rows = [self._load_row(c, i, p.m, Matrix(p.n, 1)) if p.adds else "" for i in range(p.m)]
         for i in range(p.m):
             for k in range(p.k):
                 left = self._spread(self._load(a, i * p.a.row + k * p.a.column))
@@ -61,12 +61,12 @@ class TinyProducts:
         for i, row in enumerate(rows):
             self._store_row(row, z, i)
 
-    def _load_row(self, base: str, i: int, rows: int, step: int, column: int) -> str:
+    def _load_row(self, base: str, i: int, rows: int, strides: Matrix) -> str:
         """Load row ``i`` of a matrix; the value of lanes beyond it is arbitrary."""
         n, width, code = self.p.n, self.width, self.code
-        first, end = i * step, (rows - 1) * step + n
-        if (column != 1 and n > 1) or end < width:
-            return self._collect([self._load(base, first + j * column) for j in range(n)])
+        first, end = i * strides.row, (rows - 1) * strides.row + n
+        if (strides.column != 1 and n > 1) or end < width:
+            return self._collect([self._load(base, first + j * strides.column) for j in range(n)])
         at = min(first, end - width)
         row = code.op(f"load {vector(self.type, width)}, ptr {self._at(base, str(at))}, align {self.size}")
         return row if at == first else self._shuffle(row, row, [min(first - at + j, width - 1) for j in range(width)])

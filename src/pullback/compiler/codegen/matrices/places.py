@@ -13,5 +13,5 @@ def find_matrix_offset(code: Code, plan: MatricesPlan, u: str) -> str:
         length = plan.batch[i]
         at = code.op(f"urem i64 {left}, {length}") if i else left
         left = code.op(f"udiv i64 {left}, {length}") if i else left
-        place = code.add(place, code.times(at, plan.steps[i]))
+        place = code.add(place, code.times(at, plan.strides[i]))
     return place
