@@ -13,12 +13,13 @@ import pytest
 from exhaustive import ALL
 
 import pullback as pb
-from pullback.compiler.ir.products import plan_product
+from pullback.compiler.ir.products import resolve_product
 from pullback.compiler.runtime import disk_cache, threads
 from pullback.compiler.runtime.abi.entry import is_entry_usable
 from pullback.compiler.runtime.abi.object_loader import Loaded
 from pullback.compiler.runtime.llvm import get_code, llvm_available
-from pullback.compiler.target import Options
+from pullback.compiler.schedule.products import BlasPlan, TinyPlan, plan_product
+from pullback.compiler.target import X86, Options
 from pullback.core import accelerate
 from pullback.settings import MECHANISMS, SAFE, is_enabled, list_disabled
 
@@ -97,8 +98,8 @@ def test_thread_pool_off_runs_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("disabled", [(), ("matrix products",)], ids=["on", "off"])
 def test_matrix_products_off_calls_blas(disabled: tuple[str, ...]) -> None:
     product = pb.compile(lambda x, y: x @ y, backend="numpy").lower(np.ones((8, 8)), np.ones((8, 8))).traced.outputs[0]
-    plan = plan_product(product, Options(disabled=disabled))
-    assert plan.is_small == plan.is_tiny == (not disabled)
+    plan = plan_product(resolve_product(product), X86[0], Options(disabled=disabled))
+    assert isinstance(plan, BlasPlan if disabled else TinyPlan)
 
 
 def test_options_of_programs_are_the_settings_when_they_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

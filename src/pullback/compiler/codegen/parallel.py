@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pullback.compiler.builder import FLOATS, Code
 from pullback.compiler.codegen.call_table import CallList, Local
 from pullback.compiler.codegen.kernel_code import Function, make_function
-from pullback.compiler.ir.products import ProductPlan
+from pullback.compiler.ir.products import BatchedProduct
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.work import Work
 
@@ -30,15 +30,15 @@ def emit_task(name: str, work: Work, arrays: int) -> Code:
     return code
 
 
-def emit_batch(plan: ProductPlan, call: Callable[..., None]) -> Function:
+def emit_batch(product: BatchedProduct, call: Callable[..., None]) -> Function:
     """Return the function that computes a range of a batch of products; ``call`` emits the call for one of them."""
-    code, t = CallList(), FLOATS[plan.matrices.dtype]
+    code, t = CallList(), FLOATS[product.matrices.dtype]
     with code.loop("%lo", "%hi") as i:
         pointers, left = ["%a", "%b", "%c", "%z"], i
-        for axis in reversed(range(len(plan.loop))):
-            at, left = left, code.op(f"udiv i64 {left}, {plan.loop[axis]}")
-            at = code.op(f"sub i64 {at}, {code.times(left, plan.loop[axis])}")
-            ahead = [*(s[axis] for s in plan.strides), plan.out[axis], plan.out[axis]]
+        for axis in reversed(range(len(product.loop))):
+            at, left = left, code.op(f"udiv i64 {left}, {product.loop[axis]}")
+            at = code.op(f"sub i64 {at}, {code.times(left, product.loop[axis])}")
+            ahead = [*(s[axis] for s in product.strides), product.out[axis], product.out[axis]]
             pointers = [
                 code.op(f"getelementptr {t}, ptr {p}, i64 {code.times(at, s)}") if s else p
                 for p, s in zip(pointers, ahead, strict=True)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.ir.kinds import VIEW
-from pullback.compiler.target import Options
 
 SMALL_PRODUCT = 96**3  # multiplications of the largest product that is compiled for its size
 MAX_TINY = 8  # rows and columns of matrices that fit the registers
@@ -38,7 +37,7 @@ class BlasLayout(NamedTuple):
 
 
 class Product(NamedTuple):
-    """Everything that the code of a product depends on except the target."""
+    """Sizes and strides of a product of two matrices."""
 
     dtype: str
     m: int
@@ -47,46 +46,28 @@ class Product(NamedTuple):
     a: Matrix
     b: Matrix
     adds: bool  # an addend with the layout of the result is added
-    by_blas: bool = False  # where there is one, whatever its size
 
     @property
     def is_tiny(self) -> bool:
-        """Whether the matrices are so small that all of the product is in registers."""
-        return max(self.m, self.n, self.k) <= MAX_TINY and not self.by_blas
+        """Whether the matrices are so small that all of the product fits the registers."""
+        return max(self.m, self.n, self.k) <= MAX_TINY
 
     @property
     def is_small(self) -> bool:
+        """Whether a function for this size takes less time than a call of BLAS; tiny products are small too."""
         packed = self.b.column == 1 or self.m >= 8
         filled = self.n >= 4 or (self.n > 1 and min(self.m, self.k) <= MAX_TINY and self.k <= MAX_NARROW_DEPTH)
-        return self.m * self.n * self.k <= SMALL_PRODUCT and packed and filled and not self.by_blas
-
-    @property
-    def scratch(self) -> int:
-        """Bytes for a copy of the right matrix."""
-        return 0 if self.b.column == 1 else -(-self.k * self.n * int(self.dtype[1]) // 64) * 64
+        return (self.m * self.n * self.k <= SMALL_PRODUCT and packed and filled) or self.is_tiny
 
 
-class ProductPlan(NamedTuple):
-    """How a product of two nodes is computed: its operands in memory, and the batch axes that are looped over."""
+class BatchedProduct(NamedTuple):
+    """The products of a node: one of them, the batch axes that are looped over, and the operands in memory."""
 
-    bases: list[tuple[Node, int]]
     matrices: Product
     loop: tuple[int, ...]
-    strides: list[tuple[int, ...]]
-    out: tuple[int, ...]
-    blas_layouts: tuple[BlasLayout, BlasLayout]
-
-    @property
-    def adds(self) -> bool:
-        return self.matrices.adds
-
-    @property
-    def is_small(self) -> bool:
-        return self.matrices.is_small or self.is_tiny
-
-    @property
-    def is_tiny(self) -> bool:
-        return self.matrices.is_tiny
+    bases: list[tuple[Node, int]]  # for each operand, the node whose memory holds it, and its offset there
+    strides: list[tuple[int, ...]]  # of the operands
+    out: tuple[int, ...]  # strides of the result
 
     @property
     def batch(self) -> tuple[Batch, ...]:
@@ -103,23 +84,19 @@ class ProductPlan(NamedTuple):
         return tuple(merged)
 
 
-def plan_product(n: Node, options: Options) -> ProductPlan:
-    """Return the plan of a product."""
+def resolve_product(n: Node) -> BatchedProduct:
+    """Return the products of a node; those of all rows of a batch and one right matrix are one product."""
     a, b = n.args[:2]
     (base_a, at_a, strides_a), (base_b, at_b, strides_b) = find_operand(a), find_operand(b)
     (m, k), loop = a.shape[-2:], n.shape[:-2]
-    if loop and not any(strides_b[:-2]) and _is_one_matrix(a.shape, strides_a):  # one product with all rows
+    if loop and not any(strides_b[:-2]) and _is_one_matrix(a.shape, strides_a):
         whole = m * prod(loop)
         if is_read_by_blas((whole, k), strides_a[-2:]):  # not so if one row is repeated
             m, loop = whole, ()
-    matrices = Product(
-        n.dtype.str[1:], m, b.shape[-1], k, Matrix(*strides_a[-2:]), Matrix(*strides_b[-2:]), len(n.args) > 2,
-        not options.is_enabled("matrix products"),
-    )  # fmt: skip
-    blas_layouts = find_blas_layout((m, k), matrices.a), find_blas_layout((k, matrices.n), matrices.b)
-    return ProductPlan(
-        [(base_a, at_a), (base_b, at_b)], matrices, loop, [strides_a, strides_b], compute_strides(n.shape), blas_layouts
-    )
+    left, right, adds = Matrix(*strides_a[-2:]), Matrix(*strides_b[-2:]), len(n.args) > 2
+    matrices = Product(n.dtype.str[1:], m, b.shape[-1], k, left, right, adds)
+    bases = [(base_a, at_a), (base_b, at_b)]
+    return BatchedProduct(matrices, loop, bases, [strides_a, strides_b], compute_strides(n.shape))
 
 
 def _is_one_matrix(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

@@ -46,7 +46,7 @@ from pullback.compiler.ir.kinds import (
     WHILE,
     Kind,
 )
-from pullback.compiler.ir.products import plan_product
+from pullback.compiler.ir.products import resolve_product
 from pullback.compiler.ir.structured import Structure
 from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import VectorFunctions
@@ -287,17 +287,18 @@ def _arrange_product(g: Graph, n: Node, args: list[Node], options: Options) -> N
     if a.shape[-1] == 1:
         return g.add(MAP, (a, b), n.shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
     product = g.add(PRODUCT, args, n.shape, n.dtype, None, n.line)
-    if len(n.shape) > 2 and n.shape[-2:] != (1, 1) and plan_product(product, options).is_tiny:
+    is_batch = len(n.shape) > 2 and n.shape[-2:] != (1, 1)
+    if is_batch and options.is_enabled("matrix products") and resolve_product(product).matrices.is_tiny:
         return product
-    return _arrange_vector_product(g, n, product, options)
+    return _arrange_vector_product(g, n, product)
 
 
-def _arrange_vector_product(g: Graph, n: Node, product: Node, options: Options) -> Node:
+def _arrange_vector_product(g: Graph, n: Node, product: Node) -> Node:
     """Return a matrix-vector product as a multiplication and a sum along contiguous rows; other products unchanged."""
     a, b = product.args
     if b.shape[-1] == 1 and len(a.shape) == 2 and is_transposed(a) and a.shape[0] <= a.shape[1]:
         return _sum_along(g, n, transpose(g, a), b, 0)
-    if a.shape[-2] == 1 and is_transposed(b) and plan_product(product, options).matrices.m == 1:
+    if a.shape[-2] == 1 and is_transposed(b) and resolve_product(product).matrices.m == 1:
         return _sum_along(g, n, a, transpose(g, b), len(b.shape) - 1)
     if b.shape[-1] == 1:
         return _sum_along(g, n, a, transpose(g, b), len(a.shape) - 1)

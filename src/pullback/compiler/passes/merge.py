@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback.compiler.ir.graph import Graph, Node, compute_strides, transpose
 from pullback.compiler.ir.kinds import CONSTANT, MAP, PRODUCT, SCATTER, VIEW
-from pullback.compiler.ir.products import is_blas_ready, plan_product
+from pullback.compiler.ir.products import is_blas_ready, resolve_product
 from pullback.compiler.target import Options
 
 IsAlone = Callable[[Node], bool]  # whether a node has one user and is no output, so that no memory need hold it
@@ -49,7 +49,8 @@ def _merge_addition(g: Graph, n: Node, args: list[Node], alone: IsAlone, options
         fits = p.kind is PRODUCT and len(p.args) == 2 and alone(source) and other.shape == p.shape == n.shape
         if not fits or other.kind in (CONSTANT, VIEW):
             continue
-        is_small = plan_product(p, options).is_small  # of a batch of small ones, each addend would be read by itself
+        # Of a batch of small ones, each addend would be read by itself
+        is_small = options.is_enabled("matrix products") and resolve_product(p).matrices.is_small
         if len(n.shape) == 2 if is_small else other.kind is PRODUCT:
             return g.add(PRODUCT, (*p.args, other), p.shape, p.dtype, None, n.line)
     return None

@@ -10,7 +10,7 @@ from math import prod
 from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.products import ProductPlan
+from pullback.compiler.ir.products import BatchedProduct
 from pullback.compiler.schedule.fuse import Kernel
 
 MIN_SHARED_TIME = 10_000  # nanoseconds of a step from which on threads that are awake share it
@@ -44,10 +44,10 @@ def estimate_time(step: Kernel | Node) -> int:
     return (step.nbytes + 2 * step.args[0].nbytes) // 20
 
 
-def estimate_product_time(plan: ProductPlan) -> int:
+def estimate_product_time(product: BatchedProduct) -> int:
     """Return the estimated nanoseconds of one thread for all matrix products of a node."""
-    p = plan.matrices
-    return p.m * p.n * p.k * prod(plan.loop) * int(p.dtype[1]) // 200
+    p = product.matrices
+    return p.m * p.n * p.k * prod(product.loop) * int(p.dtype[1]) // 200
 
 
 def estimate_window_time(n: Node, multiplications: int) -> int:

@@ -10,36 +10,6 @@ from pullback.compiler.builder import FLOATS, Code, Helpers, define_function, fi
 from pullback.compiler.ir.products import Product
 from pullback.compiler.target import Target
 
-EVEN_ROWS = 12  # rows from which on a block has an even number: half of it is then a block for the rows left over
-
-
-def count_rows(m: int, most: int) -> int:
-    """Return the number of rows of a block: about ``most``, such that few rows or none are left over.
-
-    >>> count_rows(16, 12), count_rows(30, 12), count_rows(17, 12), count_rows(5, 12)
-    (8, 10, 9, 5)
-    """
-    if m <= most:
-        return max(m, 1)
-    evenly = [r for r in range(most, most // 2, -1) if m % r == 0]
-    return evenly[0] if evenly else -(-m // -(-m // most))
-
-
-def split_axis(length: int, most: int) -> list[range]:
-    """Return where blocks along an axis begin, as ranges whose steps are the lengths of blocks.
-
-    Two equal blocks replace one and a short rest, whose few sums would wait for each other.
-
-    >>> split_axis(32, 6), split_axis(17, 6), split_axis(32, 12)
-    ([range(0, 24, 6), range(24, 32, 4)], [range(0, 12, 6), range(12, 17, 5)], [range(0, 32, 8)])
-    """
-    step = count_rows(length, most) if most >= EVEN_ROWS else -(-length // -(-length // most))
-    rest = length % step
-    whole = length - rest
-    if step < length and 0 < 2 * rest < step and (step + rest) % 2 == 0:
-        whole, rest = whole - step, (step + rest) // 2
-    return [r for r in (range(0, whole, step), range(whole, length, rest or step)) if r]
-
 
 def multiply_add(target: Target, size: int, width: int) -> str:
     """Return the name of LLVM's intrinsic for x * y + z: rounded once if the CPU has an instruction for it."""

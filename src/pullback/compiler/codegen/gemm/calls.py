@@ -17,65 +17,66 @@ from pullback.compiler.codegen.kernel_code import KernelCode
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.parallel import emit_batch
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.ir.products import ProductPlan
 from pullback.compiler.schedule.order import ScheduledStep
-from pullback.compiler.schedule.products import ProductSchedule
+from pullback.compiler.schedule.products import BlasPlan, ProductKernelPlan, ProductSchedule, SmallPlan, TinyPlan
 
 
 def call_product(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Emit the calls that compute a node of matrix products."""
     n: Node = step.what
-    plan: ProductPlan = step.plan.plan
-    module.described.append(f"product {list(n.args[0].shape)} @ {list(n.args[1].shape)}{' added' if plan.adds else ''}")
+    schedule: ProductSchedule = step.plan
+    added = " added" if schedule.product.matrices.adds else ""
+    module.described.append(f"product {list(n.args[0].shape)} @ {list(n.args[1].shape)}{added}")
     if n.size:
-        ProductCall(module, n, step.plan).emit(code)
+        ProductCall(module, n, schedule).emit(code)
 
 
 class ProductCall:
     """Emits the calls for one node of matrix products."""
 
     def __init__(self, module: ModuleBuilder, n: Node, schedule: ProductSchedule) -> None:
-        self.module, self.node, self.schedule, self.plan = module, n, schedule, schedule.plan
-        self.panels = emit_panels(self.plan.matrices, module.target) if schedule.is_by_panels else None
+        self.module, self.node, self.schedule = module, n, schedule
+        self.product, self.plan = schedule.product, schedule.plan
         self.name = ""  # the function that is called; empty for BLAS
 
     def emit(self, code: CallList) -> None:
         """Emit the calls for all products of the node."""
-        module, plan, n = self.module, self.plan, self.node
-        a, b = (module.address(base, offset) for base, offset in plan.bases)
+        module, product, n, adds = self.module, self.product, self.node, self.product.matrices.adds
+        a, b = (module.address(base, offset) for base, offset in product.bases)
         z = module.address(n)
-        c = module.address(n.args[2]) if plan.adds else z
+        c = module.address(n.args[2]) if adds else z
         scratch: Operand = ConstantOperand("ptr", "null")
-        if plan.is_tiny:
-            self._call_tiny(code, [a, b, c, z, scratch, scratch])
+        if isinstance(self.plan, TinyPlan):
+            self._call_tiny(code, self.plan, [a, b, c, z, scratch, scratch])
             return
-        if plan.is_small or self.panels is not None:
-            self._name_function()
+        if not isinstance(self.plan, BlasPlan):
+            self._name_function(self.plan)
             scratch = module.find_memory(("scratch", n.number))
-        elif plan.adds and n.number not in module.memory.over:
+        elif adds and n.number not in module.memory.over:
             code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
             code.call_void("llvm.memmove.p0.p0.i64", [z, c, integer(n.nbytes), ConstantOperand("i1", "false")])
         if self.schedule.workers > 1:
             self._share(code, [a, b, c, z, scratch, scratch])
-        elif plan.loop:
+        elif product.loop:
             given = [Local("ptr", code.pointer(p)) for p in (a, b, c, z, scratch)]  # computed once, before the loop
             self._loop(code, 0, [*given])
         else:
             self._call(code, a, b, c, z, scratch)
 
-    def _name_function(self) -> None:
-        if self.panels is not None:
-            made: KernelCode | SmallProductCode = self.panels
+    def _name_function(self, plan: SmallPlan | ProductKernelPlan) -> None:
+        p, target = self.product.matrices, self.module.target
+        if isinstance(plan, SmallPlan):
+            made: SmallProductCode | KernelCode = emit_small_product(p, plan, target)
         else:
-            made = emit_small_product(self.plan.matrices, self.module.target)
+            made = emit_panels(p, plan, target)
         self.name = self.module.name(made.function)
         self.module.declared |= made.declared
         self.module.helpers.update(made.helpers)
 
-    def _call_tiny(self, code: CallList, given: list[Operand]) -> None:
+    def _call_tiny(self, code: CallList, plan: TinyPlan, given: list[Operand]) -> None:
         """Emit the call of the function that computes a whole batch of products of tiny matrices."""
-        plan, module = self.plan, self.module
-        w = emit_tiny_products(plan.matrices, plan.batch, self.schedule.work, module.target)
+        module = self.module
+        w = emit_tiny_products(self.product.matrices, plan, module.target)
         name = module.name(w.function)
         module.declared |= w.declared
         if self.schedule.workers > 1:
@@ -85,30 +86,29 @@ class ProductCall:
 
     def _call(self, code: CallList, a: Operand, b: Operand, c: Operand, z: Operand, scratch: Operand) -> None:
         """Emit the call for one product."""
-        if self.panels is not None:
-            code.call_void(self.name, [a, b, c, z, integer(0), integer(self.panels.work.rows), scratch, scratch])
-        elif self.plan.is_small:
-            code.call_void(self.name, [a, b, c, z, scratch])
-        else:
+        if isinstance(self.plan, BlasPlan):
             self.module.declared.add(declare_blas(self.node.dtype))
             self.module.imports.add(get_blas_name(self.node.dtype))
-            call_blas(code, self.plan, a, b, z)
+            call_blas(code, self.product.matrices, self.plan, a, b, z)
+        elif isinstance(self.plan, SmallPlan):
+            code.call_void(self.name, [a, b, c, z, scratch])
+        else:
+            code.call_void(self.name, [a, b, c, z, integer(0), integer(self.plan.work.rows), scratch, scratch])
 
     def _share(self, code: CallList, given: list[Operand]) -> None:
         """Emit a call whose parts, panels of one product or products of a batch, are shared by threads."""
-        is_batch = self.panels is None or self.plan.loop
-        name = self.module.name(emit_batch(self.plan, self._call)) if is_batch else self.name
+        name = self.module.name(emit_batch(self.product, self._call)) if self.product.loop else self.name
         self.module.call_in_parallel(code, self.schedule.work, name, given, self.schedule.time)
 
     def _loop(self, code: CallList, axis: int, pointers: list[Operand]) -> None:
         """Emit the loops over the batch axes from ``axis`` on."""
-        plan = self.plan
-        if axis == len(plan.loop):
+        product = self.product
+        if axis == len(product.loop):
             self._call(code, *pointers)
             return
         type_ = FLOATS[code_of(self.node.dtype)]
-        strides = [*(s[axis] for s in plan.strides), plan.out[axis], plan.out[axis], 0]
-        with code.loop("0", plan.loop[axis]) as i:
+        strides = [*(s[axis] for s in product.strides), product.out[axis], product.out[axis], 0]
+        with code.loop("0", product.loop[axis]) as i:
             moved = [
                 Local("ptr", code.op(f"getelementptr {type_}, ptr {code.pointer(p)}, i64 {code.times(i, s)}"))
                 if s

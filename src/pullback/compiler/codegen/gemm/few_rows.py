@@ -8,28 +8,24 @@ few rows, whose sums are in scratch memory until they are complete.
 from __future__ import annotations
 
 from pullback.compiler.builder import FLOATS
-from pullback.compiler.codegen.gemm.block import Block, count_rows
+from pullback.compiler.codegen.gemm.block import Block
 from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.codegen.row_functions import RowCode
 from pullback.compiler.ir.products import Product
-from pullback.compiler.schedule.products import choose_panel_depth, count_vectors, turn_few_columns
+from pullback.compiler.schedule.products import FewRowsPlan
 from pullback.compiler.target import Target
 
 
 class FewRows:
     """Emits the kernel of one product, whose rows are groups of columns."""
 
-    def __init__(self, p: Product, target: Target) -> None:
-        turned = turn_few_columns(p)
-        self.given, self.p, self.target, self.code = p, turned or p, target, RowCode()
-        names = ("%b", "%a", "%scratch", "%scratch") if turned else ("%a", "%b", "%c", "%z")
+    def __init__(self, p: Product, plan: FewRowsPlan, target: Target) -> None:
+        self.given, self.p, self.plan, self.target, self.code = p, plan.product, plan, target, RowCode()
+        names = ("%b", "%a", "%scratch", "%scratch") if plan.is_transposed else ("%a", "%b", "%c", "%z")
         self.left, self.right, self.before, self.z = names
-        p = self.p
         self.type = FLOATS[p.dtype]
         self.width = target.vector_bytes // int(p.dtype[1])
-        self.columns = self.width * count_vectors(p.m)
-        self.depth = choose_panel_depth(p)
-        self.rows = count_rows(p.m, (target.registers - 3) // count_vectors(p.m))
+        self.rows, self.columns, self.depth = plan.rows, plan.columns, plan.depth
 
     def write(self) -> Function:
         """Return the function."""
@@ -39,7 +35,7 @@ class FewRows:
             self._multiply_slice(first, self.depth)
         if whole < p.k:
             self._multiply_slice(str(whole), p.k - whole)
-        if p is not self.given:
+        if self.plan.is_transposed:
             self._turn_result()
         arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
         return make_function(code.body, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")

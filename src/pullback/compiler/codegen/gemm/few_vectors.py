@@ -14,7 +14,7 @@ from pullback.compiler.codegen.gemm.block import multiply_add
 from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.codegen.row_functions import RowCode
 from pullback.compiler.ir.products import Product
-from pullback.compiler.schedule.products import plan_few_vectors
+from pullback.compiler.schedule.products import FewVectorsPlan
 from pullback.compiler.target import Target
 
 Sums: TypeAlias = "dict[tuple[int, int], str]"  # by row and vector
@@ -23,11 +23,10 @@ Sums: TypeAlias = "dict[tuple[int, int], str]"  # by row and vector
 class FewVectors:
     """Emits the kernel of one product, whose rows are groups of rows of the large matrix."""
 
-    def __init__(self, p: Product, target: Target) -> None:
-        self.p, self.target, self.code = p, target, RowCode()
+    def __init__(self, p: Product, plan: FewVectorsPlan, target: Target) -> None:
+        self.p, self.plan, self.target, self.code = p, plan, target, RowCode()
         self.type, self.size = FLOATS[p.dtype], int(p.dtype[1])
         self.width = target.vector_bytes // self.size
-        self.plan = plan_few_vectors(p, target)
 
     def write(self) -> Function:
         """Return the function."""

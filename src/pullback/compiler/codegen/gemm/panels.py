@@ -10,50 +10,41 @@ from __future__ import annotations
 from functools import lru_cache
 
 from pullback.compiler.builder import FLOATS, Code, first_lanes, vector
-from pullback.compiler.codegen.gemm.block import Block, split_axis
+from pullback.compiler.codegen.gemm.block import Block
 from pullback.compiler.codegen.gemm.few_rows import FewRows
 from pullback.compiler.codegen.gemm.few_vectors import FewVectors
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.ir.products import Product
-from pullback.compiler.schedule.products import (
-    choose_panel_depth,
-    has_few_rows,
-    has_few_vectors,
-    plan_panels,
-    turn_few_columns,
-)
+from pullback.compiler.schedule.products import FewRowsPlan, FewVectorsPlan, PanelPlan, ProductKernelPlan
 from pullback.compiler.target import Target
 
 
 @lru_cache(256)
-def emit_panels(p: Product, target: Target) -> KernelCode:
+def emit_panels(p: Product, plan: ProductKernelPlan, target: Target) -> KernelCode:
     """Return the kernel of a product, whose rows are panels; its arrays are left, right, what is added, the result."""
-    if has_few_vectors(p, target):
-        writer: FewVectors | FewRows | BlockedProduct = FewVectors(p, target)
-    elif has_few_rows(p) or turn_few_columns(p):
-        writer = FewRows(p, target)
+    if isinstance(plan, FewVectorsPlan):
+        writer: FewVectors | FewRows | BlockedProduct = FewVectors(p, plan, target)
+    elif isinstance(plan, FewRowsPlan):
+        writer = FewRows(p, plan, target)
     else:
-        writer = BlockedProduct(p, target)
+        writer = BlockedProduct(p, plan, target)
     function, code = writer.write(), writer.code
-    return KernelCode(function, plan_panels(p, target), frozenset(code.declared), helpers=tuple(code.helpers.items()))
+    return KernelCode(function, plan.work, frozenset(code.declared), helpers=tuple(code.helpers.items()))
 
 
 class BlockedProduct:
     """Emits the kernel of one product."""
 
-    def __init__(self, p: Product, target: Target) -> None:
-        self.p, self.target, self.code = p, target, Code()
+    def __init__(self, p: Product, plan: PanelPlan, target: Target) -> None:
+        self.p, self.plan, self.target, self.code = p, plan, target, Code()
         self.type, self.size = FLOATS[p.dtype], int(p.dtype[1])
         self.width = target.vector_bytes // self.size
         self.vector = vector(self.type, self.width)
-        self.depth = choose_panel_depth(p)
-        most = (target.registers - 3) // 2  # two registers hold the panel, and one an element of the left matrix
-        self.blocks = split_axis(p.m, most)
 
     def write(self) -> Function:
         """Return the function."""
-        p, code, wide = self.p, self.code, 2 * self.width
+        p, code, wide = self.p, self.code, self.plan.columns
         whole = p.n // wide
         if whole:
             stop = code.minimum("%hi", whole)
@@ -76,7 +67,7 @@ class BlockedProduct:
 
     def _panel(self, j: str, columns: int) -> None:
         """Emit the product of all rows and a few columns from ``j`` on, panel by panel along the shared axis."""
-        code, k, depth = self.code, self.p.k, self.depth
+        code, k, depth = self.code, self.p.k, self.plan.depth
         whole = k // depth * depth
         if whole > depth:
             with code.loop("0", whole, depth) as first:
@@ -97,15 +88,15 @@ class BlockedProduct:
             return
         with code.loop("0", deep) as k:
             source = code.add(code.times(code.add(k, first), p.b.row), code.times(j, p.b.column))
-            for v in range(2):
+            for v in range(self.plan.columns // self.width):
                 left = min(max(columns - v * self.width, 0), self.width)
                 value = self._load_right(source, v * self.width, left)
-                to = code.add(code.times(k, 2 * self.width), str(v * self.width))
+                to = code.add(code.times(k, self.plan.columns), str(v * self.width))
                 code.line(f"store {self.vector} {value}, ptr {self._at('%scratch', to)}, align 64")
 
     def _copy_transposed(self, first: str, deep: int, j: str, columns: int) -> None:
         """Copy a panel of a transposed matrix, whose columns are contiguous; missing columns are copies of the last."""
-        p, code, wide = self.p, self.code, 2 * self.width
+        p, code, wide = self.p, self.code, self.plan.columns
         reader = Tile(self.type, self.size, wide, deep).emit_reader(code)
         offsets = ", ".join(f"i64 {min(c, columns - 1) * p.b.column}" for c in range(wide))
         cell = code.allocate(f"<{wide} x i64>")
@@ -118,7 +109,7 @@ class BlockedProduct:
         return self._read(self._at("%b", self.code.add(source, str(ahead))), count) if count else "zeroinitializer"
 
     def _all_rows(self, first: str, deep: int, j: str, columns: int) -> None:
-        for blocks in self.blocks:
+        for blocks in self.plan.rows:
             with self.code.loop(str(blocks.start), blocks.stop, blocks.step) as i:
                 self._call_block(i, blocks.step, first, deep, j, columns)
 
@@ -133,7 +124,7 @@ class BlockedProduct:
             is_later = code.op(f"icmp ne i64 {first}, 0")
             before = code.op(f"select i1 {is_later}, ptr {result}, ptr {before}")
             flag = "true" if p.adds else is_later
-        block.call(code, start, "%scratch", 2 * self.width, deep, result, before, flag)
+        block.call(code, start, "%scratch", self.plan.columns, deep, result, before, flag)
 
     def _read(self, pointer: str, count: int) -> str:
         return self.code.read(pointer, self.type, self.size, self.width, first_lanes(count, self.width))

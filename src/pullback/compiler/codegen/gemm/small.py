@@ -12,14 +12,12 @@ from typing import Any, NamedTuple
 
 from pullback.compiler.builder import FLOATS, Code, Definition, code_of
 from pullback.compiler.codegen.call_table import CallList, ConstantOperand, Operand
-from pullback.compiler.codegen.gemm.block import Block, split_axis
+from pullback.compiler.codegen.gemm.block import Block
 from pullback.compiler.codegen.kernel_code import Function, make_function
-from pullback.compiler.ir.products import Product, ProductPlan
-from pullback.compiler.schedule.products import SUMS, count_vectors
+from pullback.compiler.ir.products import Product
+from pullback.compiler.schedule.products import BlasPlan, SmallPlan
 from pullback.compiler.target import Target
 
-MAX_ROWS = 12  # of a block
-MANY_REGISTERS = 32  # of so many, rows alone fill enough with their sums
 ROW_MAJOR, NOT_TRANSPOSED, TRANSPOSED = (ConstantOperand("i32", flag) for flag in ("101", "111", "112"))  # of CBLAS
 
 
@@ -29,10 +27,9 @@ def declare_blas(dtype: Any) -> str:
     return f"declare void @{letter}gemm(i32, i32, i32, i64, i64, i64, {t}, ptr, i64, ptr, i64, {t}, ptr, i64)"
 
 
-def call_blas(code: CallList, plan: ProductPlan, a: Operand, b: Operand, z: Operand) -> None:
+def call_blas(code: CallList, p: Product, plan: BlasPlan, a: Operand, b: Operand, z: Operand) -> None:
     """Call BLAS for one product."""
-    p, t = plan.matrices, FLOATS[plan.matrices.dtype]
-    left, right = plan.blas_layouts
+    t, (left, right) = FLOATS[p.dtype], plan.blas_layouts
     flags = [ROW_MAJOR, *(TRANSPOSED if x.is_transposed else NOT_TRANSPOSED for x in (left, right))]
     lengths = [ConstantOperand("i64", str(length)) for length in (p.m, p.n, p.k, left.leading, right.leading, p.n)]
     one, beta = ConstantOperand(t, "1.0"), ConstantOperand(t, "1.0" if p.adds else "0.0")
@@ -51,9 +48,9 @@ def get_letter(dtype: str) -> str:
 
 
 @lru_cache(256)
-def emit_small_product(product: Product, target: Target) -> SmallProductCode:
+def emit_small_product(product: Product, plan: SmallPlan, target: Target) -> SmallProductCode:
     """Return the function of a small product, with all that it refers to."""
-    writer = SmallProduct(product, target)
+    writer = SmallProduct(product, plan, target)
     function, code = writer.write(), writer.code
     return SmallProductCode(function, frozenset(code.declared), tuple(code.helpers.items()))
 
@@ -66,38 +63,12 @@ class SmallProductCode(NamedTuple):
     helpers: tuple[tuple[str, Definition], ...]  # names and texts of the functions that it calls
 
 
-class Blocks(NamedTuple):
-    """Where the blocks of a product begin, as ranges of rows and of vectors of columns."""
-
-    rows: list[range]
-    vectors: list[range]
-
-    def estimate_cost(self) -> tuple[int, int]:
-        """Return the estimated time of all blocks and their number; fewer sums take as long as ``SUMS`` of them."""
-        blocks = [(r.step * v.step, len(r) * len(v)) for r in self.rows for v in self.vectors]
-        return sum(max(sums, SUMS) * count for sums, count in blocks), sum(count for _, count in blocks)
-
-
 class SmallProduct:
     """Emits the function of one product, which calls those of its blocks."""
 
-    def __init__(self, product: Product, target: Target) -> None:
+    def __init__(self, product: Product, plan: SmallPlan, target: Target) -> None:
         self.p, self.target, self.code = product, target, Code()
-        self.type = FLOATS[product.dtype]
-        most = target.vector_bytes // int(product.dtype[1])
-        while most > 4 and most // 2 >= product.n:
-            most //= 2
-        self.width = most
-        few = count_vectors(product.m)
-        widths = (3, 2) if few == 2 and target.registers < MANY_REGISTERS else (few,)
-        self.blocks = min(map(self._split, widths), key=Blocks.estimate_cost)
-
-    def _split(self, vectors: int) -> Blocks:
-        """Return the blocks of rows and columns if a block is at most so many vectors wide."""
-        p, count = self.p, -(-self.p.n // self.width)
-        vectors = min(vectors, count)
-        most = (self.target.registers - 1 - vectors) // vectors  # rows whose sums are in registers
-        return Blocks(split_axis(p.m, max(1, min(most, MAX_ROWS))), split_axis(count, vectors))
+        self.type, self.width, self.blocks = FLOATS[product.dtype], plan.width, plan.blocks
 
     def write(self) -> Function:
         """Return the function."""

@@ -12,19 +12,19 @@ from pullback.compiler.builder import FLOATS, Code, vector
 from pullback.compiler.codegen.gemm.block import multiply_add
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.ir.products import Batch, Matrix, Product
-from pullback.compiler.schedule.work import Work
+from pullback.compiler.schedule.products import TinyPlan
 from pullback.compiler.target import Target
 
 
 @lru_cache(256)
-def emit_tiny_products(p: Product, batch: tuple[Batch, ...], work: Work, target: Target) -> KernelCode:
+def emit_tiny_products(p: Product, plan: TinyPlan, target: Target) -> KernelCode:
     """Return the kernel of a batch of products; its arrays are left, right, what is added and the result."""
     writer = TinyProducts(p, target)
     code = writer.code
-    writer.loop(batch or (Batch(1, 0, 0, 0),), ["%a", "%b", "%c", "%z"], "%lo", "%hi")
+    writer.loop(plan.batch, ["%a", "%b", "%c", "%z"], "%lo", "%hi")
     arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
     function = make_function(code.body, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
-    return KernelCode(function, work, frozenset(code.declared))
+    return KernelCode(function, plan.work, frozenset(code.declared))
 
 
 class TinyProducts:
