@@ -18,7 +18,7 @@ pytest.importorskip("llvmlite")
 
 from pullback.compiler.pipeline import lower
 from pullback.compiler.schedule.arena import Allocation, Layout, MemoryPlace, place_apart, place_values, verify
-from pullback.compiler.target import Options, get_target
+from pullback.compiler.target import X86, Options, get_target
 
 Function = Callable[..., Any]
 
@@ -153,6 +153,11 @@ def test_temporaries_share_memory_with_results() -> None:
 
     program = compare(pb.value_and_grad(f), *draw((1000,), dtype="f8"), rtol=1e-12)
     assert program.temporaries <= 8064  # one of the two parts of the gradient; the other one lies in the result
+
+
+def test_blas_product_with_transposed_matrix_needs_no_scratch_memory() -> None:
+    program = pb.compile(lambda x, w: x @ w.T, backend="llvm").lower(*draw((500, 500), (500, 500)))
+    assert lower(program.traced, X86[-1], Options()).memory.layout.arena == 0
 
 
 # ------------------------------------------------------------------ results that are not written yet

@@ -107,7 +107,7 @@ class BlasPlan(NamedTuple):
     """How BLAS computes a product."""
 
     blas_layouts: tuple[BlasLayout, BlasLayout]  # of the left and the right matrix
-    work: Work
+    work: Work = Work(1, 1)
 
 
 ProductKernelPlan: TypeAlias = FewVectorsPlan | FewRowsPlan | PanelPlan  # threads can share one product
@@ -155,8 +155,7 @@ def plan_product(product: BatchedProduct, target: Target, options: Options) -> P
         if p.is_small:
             return _plan_small(p, target)
     if target.has_blas:
-        layouts = find_blas_layout((p.m, p.k), p.a), find_blas_layout((p.k, p.n), p.b)
-        return BlasPlan(layouts, Work(1, 1, scratch=_count_copy_bytes(p)))
+        return BlasPlan((find_blas_layout((p.m, p.k), p.a), find_blas_layout((p.k, p.n), p.b)))
     return _plan_panels(p, target)
 
 
@@ -216,7 +215,8 @@ def _plan_small(p: Product, target: Target) -> SmallPlan:
     few = _count_vectors(p.m)
     widths = (3, 2) if few == 2 and target.registers < MANY_REGISTERS else (few,)
     blocks = min((_split_product(p.m, -(-p.n // width), most, target) for most in widths), key=Blocks.estimate_cost)
-    return SmallPlan(width, blocks, Work(1, 1, scratch=_count_copy_bytes(p)))
+    scratch = 0 if p.b.column == 1 else round_up(p.k * p.n * int(p.dtype[1]))  # for a copy of a transposed right matrix
+    return SmallPlan(width, blocks, Work(1, 1, scratch=scratch))
 
 
 def _split_product(rows: int, vectors: int, most: int, target: Target) -> Blocks:
@@ -224,11 +224,6 @@ def _split_product(rows: int, vectors: int, most: int, target: Target) -> Blocks
     most = min(most, vectors)
     most_rows = (target.registers - 1 - most) // most  # whose sums are in registers
     return Blocks(_split_axis(rows, max(1, min(most_rows, MAX_BLOCK_ROWS))), _split_axis(vectors, most))
-
-
-def _count_copy_bytes(p: Product) -> int:
-    """Return the bytes of a copy of a transposed right matrix."""
-    return 0 if p.b.column == 1 else round_up(p.k * p.n * int(p.dtype[1]))
 
 
 def _count_rows(m: int, most: int) -> int:
