@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.compiler.ir.kinds import MAP
 
 pytest.importorskip("llvmlite")
 
@@ -74,3 +75,20 @@ def test_repeated_matrix_vector_products_share_one_kernel(rows: int, columns: in
     for made, expected in zip(compiled(w, x, y), f(w, x, y), strict=True):
         np.testing.assert_allclose(made, expected, 1e-3 if dtype == "f4" else 1e-10, 1e-4 if dtype == "f4" else 1e-12)
     assert len([k for k in compiled.lower(w, x, y).kernels if f"[{rows}, {columns}]" in k]) == 1
+
+
+@pytest.mark.parametrize(
+    ("f", "is_virtual"),
+    [
+        (np.negative, True), (np.floor, True), (np.square, True), (lambda x: 2.0 - x, True), (lambda x: x * 2.0, True),
+        (lambda x: x / 3.0, False), (np.sqrt, False), (np.exp, False), (lambda x: x + x[::-1], False),
+    ],
+)  # fmt: skip
+def test_one_instruction_of_one_array_is_computed_at_each_use(f: Any, is_virtual: bool) -> None:
+    def use_twice(x: Any) -> Any:
+        y = f(x)
+        return y * y.sum()
+
+    stages = pb.compile(use_twice, backend="llvm").lower(np.linspace(0.5, 2.0, 100)).stages
+    made = next(n for n in stages.legalized.nodes if n.kind is MAP)
+    assert (made.number in stages.fused.virtual) == is_virtual

@@ -14,13 +14,17 @@ PER_UNIT = 4  # instructions of a long computation that take as long as one with
 
 def estimate_cost(n: Node) -> int:
     """Return the estimated cost of a node per vector; 1 for the cheapest."""
+    return max(1, (count_node_instructions(n) + PER_UNIT // 2) // PER_UNIT)
+
+
+def count_node_instructions(n: Node) -> int:
+    """Return the weighted number of instructions of a node per vector; 1 for a node that is no scalar op."""
     if n.kind is not MAP or not isinstance(n.data[0].lower, scalar):
         return 1
     op, params = n.data
     dtypes = tuple([code_of(a.dtype) for a in n.args])
     constants = tuple([a.data.item() if is_number(a) else None for a in n.args])
-    count = count_instructions(op, dtypes, code_of(n.dtype), Frozen(params) if params else NO_PARAMS, constants)
-    return max(1, ((count or 0) + PER_UNIT // 2) // PER_UNIT)
+    return count_instructions(op, dtypes, code_of(n.dtype), Frozen(params) if params else NO_PARAMS, constants) or 0
 
 
 def is_minor(n: Node) -> bool:

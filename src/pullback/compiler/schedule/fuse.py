@@ -17,8 +17,6 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pullback.compiler.ir.graph import (
     Graph,
     Node,
@@ -31,7 +29,6 @@ from pullback.compiler.ir.graph import (
     squeeze,
 )
 from pullback.compiler.ir.kinds import (
-    CAST,
     FOLD,
     FOURIER,
     INPUT,
@@ -47,16 +44,12 @@ from pullback.compiler.ir.kinds import (
 )  # fmt: skip
 from pullback.compiler.ir.matrices import find_matrix
 from pullback.compiler.ir.products import find_operand
-from pullback.compiler.schedule.cost import estimate_cost
+from pullback.compiler.schedule.cost import count_node_instructions, estimate_cost
 from pullback.compiler.schedule.order import order_by_needs
 from pullback.errors import CompileError
 
 FULL, ROW, AFTER = "full", "row", "after"
 RECENT_KERNELS = 4  # newest kernels that a node may join, besides those that compute its arguments
-CHEAP_UFUNCS = frozenset({
-    np.negative, np.absolute, np.logical_not, np.greater, np.less, np.greater_equal, np.less_equal, np.equal,
-    np.not_equal,
-})  # fmt: skip
 MAX_RECOMPUTED_COST = 4  # cost of a value that is computed at each use rather than stored
 MAX_DEPTH = 160  # length of a chain of values that depend on each other in a kernel: the emitter recurses along it
 MAX_KERNEL_COST = 600  # LLVM takes too long for more, and loads and stores are a small part of the run time then
@@ -67,7 +60,6 @@ MAX_FOLDS = 24  # reductions of a kernel: each needs a register or more
 MAX_SPREAD_NODES = 24  # nodes that compute a large array from vectors, such as a sum of outer products
 MIN_SPREAD_RATIO = 64  # elements of such an array for each element of a vector
 MAX_VIRTUAL_DEPTH = 16  # the same as MAX_DEPTH for values that are computed at each use
-CHEAP_WITH_NUMBER = frozenset({np.add, np.subtract, np.multiply})
 
 
 class Use(NamedTuple):
@@ -220,10 +212,9 @@ class Fusion:
             return False
         if any(u.kind.reads_memory and not self._is_spread(n, u) for u in self.users[n.number]):
             return False
-        if n.kind is CAST or n.number in self.again or (n.dtype == bool and estimate_cost(n) <= MAX_RECOMPUTED_COST):
+        if n.number in self.again or (n.dtype == bool and estimate_cost(n) <= MAX_RECOMPUTED_COST):
             return True
-        kernel = n.data[0].kernel
-        return kernel in CHEAP_UFUNCS or (kernel in CHEAP_WITH_NUMBER and any(is_number(a) for a in n.args))
+        return count_node_instructions(n) <= 1 and sum(not is_number(a) for a in n.args) <= 1  # it reads one array
 
     def _is_spread(self, n: Node, view: Node) -> bool:
         """Return whether a view only adds axes to a value that is computed from inputs, for elementwise nodes."""
