@@ -18,7 +18,7 @@ Without one, a ufunc of NumPy's is the scalar function of the same name, and any
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,23 @@ class scalar:
     """``draws``: the op draws random numbers, by a generator that other array libraries do not have.
 
     ``is_minor``: what uses the results takes far longer than the op, so that kernels with it are short, not quick.
+    ``fits(dtypes, numbers)``: whether machine code exists for arguments of these dtypes, such as ``"f4"``, and values,
+    which are None for all but known numbers.
     """
 
-    def __init__(self, emit: Callable[..., Any], draws: bool = False, is_minor: bool = False) -> None:
-        self.emit, self.draws, self.is_minor = emit, draws, is_minor
+    def __init__(
+        self,
+        emit: Callable[..., Any],
+        draws: bool = False,
+        is_minor: bool = False,
+        fits: Callable[[Sequence[str], Sequence[Any]], bool] = lambda dtypes, numbers: True,
+    ) -> None:
+        self.emit, self.draws, self.is_minor, self.fits = emit, draws, is_minor, fits
 
 
 class fold:
+    """There is machine code for all dtypes that the compiler has."""
+
     def __init__(self, emit: Callable[..., Any], start: float) -> None:
         self.emit, self.start = emit, start
 

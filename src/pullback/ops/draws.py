@@ -15,6 +15,8 @@ from pullback.core.lowering import scalar
 from pullback.core.op import op
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pullback.typing import Array, TensorLike
 
 __all__: list[str] = []  # ops that others are made of
@@ -54,11 +56,20 @@ def _draw_uniform(base: Any, place: Any, key0: Any, key1: Any, dtype: str) -> An
     return made
 
 
+def _has_signed_places(dtypes: Sequence[str], numbers: Sequence[Any]) -> bool:
+    base, place, *keys = dtypes[:4]
+    return place[0] == "i" and {base, *keys} == {"i8"}
+
+
 @op(
     _draw_uniform,
     acts=broadcast("(),(),(),()->()", _list_samples),
     d=no_derivative(mixes=False),
-    lower=scalar(lambda s, base, place, key0, key1, dtype: s.philox(base, place, key0, key1, dtype), draws=True),
+    lower=scalar(
+        lambda s, base, place, key0, key1, dtype: s.philox(base, place, key0, key1, dtype),
+        draws=True,
+        fits=_has_signed_places,
+    ),
 )
 def draw_uniform(base: TensorLike, place: TensorLike, key0: TensorLike, key1: TensorLike, /, dtype: str = "f8") -> Any:
     """Return the numbers at the places ``base + place`` of the stream with a key, which are at least 0 and below 1.
@@ -75,6 +86,7 @@ def draw_uniform(base: TensorLike, place: TensorLike, key0: TensorLike, key1: Te
     lower=scalar(
         lambda s, base, place, key0, key1, bound, dtype: s.less(s.philox(base, place, key0, key1, dtype), bound),
         draws=True,
+        fits=_has_signed_places,
     ),
 )
 def draw_below(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pullback.typing import Array, ArrayOrNumber, Operand, TensorLike, Value
 
 NUMBERS = frozenset({np.float32, np.float64})
+MAX_COMPILED_EXPONENT = 64  # of integers, whose powers compile as products
 MAX_SLOW_POWERS = 32  # elements for which the slow power of negative numbers does not matter
 
 __all__ = [
@@ -406,6 +407,10 @@ def _differentiate_by_exponent(z: Value, x: Value) -> Any:
     d=partials(_differentiate_by_base, _differentiate_by_exponent),
     run=_power,
     shortcuts={2: np.square, 3: _cube, 0.5: np.sqrt, -1: _reciprocal},
+    lower=scalar(
+        lambda s, x, y: s.power(x, y),
+        fits=lambda dtypes, numbers: dtypes[0][0] == "f" or numbers[1] in range(1, MAX_COMPILED_EXPONENT + 1),
+    ),
 )
 def pow(x: TensorLike, y: TensorLike, /) -> Any:
     """Return ``x`` to the power ``y``.  ``x ** 0`` has slope 0; the exponent of a base ``x <= 0`` gets gradient 0.
@@ -517,7 +522,8 @@ def _round(x: Array, decimals: int = 0) -> Any:
             s.rint(x * 10.0**decimals) / 10.0**decimals
             if decimals >= 0
             else s.rint(x / 10.0**-decimals) * 10.0**-decimals
-        )
+        ),
+        fits=lambda dtypes, numbers: dtypes[0][0] == "f",
     ),
 )
 def round(x: TensorLike, /, decimals: int = 0) -> Any:

@@ -1,4 +1,4 @@
-"""Slices of sums of products, and matrices of products in loops."""
+"""Which nodes have machine code; slices of sums of products, and matrices of products in loops."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.compiler.ir.kinds import LOOP
+from pullback.compiler.builder import TYPES, Code, Value, code_of
+from pullback.compiler.frontend.result_inference import Frozen
+from pullback.compiler.ir.graph import Node, is_number
+from pullback.compiler.ir.kinds import LOOP, MAP
+from pullback.compiler.math.cost import count_instructions
+from pullback.compiler.math.functions import VectorFunctions
 from pullback.core import tree
+from pullback.core.lowering import fold, scalar
+from pullback.core.op import list_ops
+from pullback.errors import ArgumentError, IndexRangeError
 
 
 def gates(x: Any, w: Any, b: Any) -> Any:
@@ -88,3 +96,41 @@ def test_host_op_in_body_of_loop_or_branch(f: Any) -> None:
     program = compiled.lower(np.ones(3))
     assert [k for k in program.kernels if k.endswith("by its NumPy kernel")]
     assert "np.argsort" in str(program)
+
+
+NUMBERS = [0, 1, 2, 64, 65, -1, 0.5]  # instead of the first or the last argument
+
+
+def agrees_with_emission(n: Node) -> bool:
+    """Return whether the lowering of a node says that it has machine code if it can be emitted."""
+    (op, params), dtypes = n.data, tuple(code_of(a.dtype) for a in n.args)
+    numbers = tuple(a.data.item() if is_number(a) else None for a in n.args)
+    count = count_instructions(op, dtypes, code_of(n.dtype), Frozen(params), numbers)
+    return bool(op.lower.fits(dtypes, numbers) == (count is not None))
+
+
+@pytest.mark.parametrize("op", [op for op in list_ops() if isinstance(op.lower, scalar)], ids=lambda op: op.name)
+def test_scalar_op_has_machine_code_where_its_lowering_fits(op: Any) -> None:
+    samples, params = op.acts.samples()[0]
+    checked = 0
+    for dtype in (None, *TYPES):
+        arrays = [np.ones(7, dtype or (x.dtype if isinstance(x, np.ndarray | np.generic) else float)) for x in samples]
+        cases = [arrays, *((x, *arrays[1:]) for x in NUMBERS), *((*arrays[:-1], x) for x in NUMBERS)]
+        for args in cases if len(samples) > 1 else [arrays]:
+            try:
+                traced = pb.compile(lambda *xs: op.function(*xs, **params), backend="numpy").lower(*args).traced
+            except (ArgumentError, IndexRangeError):  # the op is not for these dtypes
+                continue
+            for n in traced.nodes:
+                if n.kind is MAP and all(code_of(x.dtype) in TYPES for x in (n, *n.args)):
+                    assert agrees_with_emission(n), (str(n), args)
+                    checked += 1
+    assert checked
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("op", [op for op in list_ops() if isinstance(op.lower, fold)], ids=lambda op: op.name)
+def test_fold_has_machine_code_for_all_dtypes(op: Any, dtype: str) -> None:
+    code = Code()
+    op.lower.emit(VectorFunctions(code), Value(code, "%x", dtype, 1), Value(code, "%y", dtype, 1))
+    assert code.body

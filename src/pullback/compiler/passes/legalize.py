@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from pullback.compiler.builder import TYPES, Code, Value, code_of
-from pullback.compiler.frontend.result_inference import NO_PARAMS, Frozen
+from pullback.compiler.builder import TYPES, code_of
 from pullback.compiler.ir.graph import (
     Fold,
     Graph,
@@ -48,8 +46,6 @@ from pullback.compiler.ir.kinds import (
 )
 from pullback.compiler.ir.products import resolve_product
 from pullback.compiler.ir.structured import Structure
-from pullback.compiler.math.cost import count_instructions
-from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.passes.lay_out_rows import lay_out_rows
 from pullback.compiler.passes.matrices import lower_matrices, multiply_triangle
 from pullback.compiler.passes.merge import Merger
@@ -60,9 +56,8 @@ from pullback.compiler.passes.stack import stack_pieces
 from pullback.compiler.passes.windows import lower_windows
 from pullback.compiler.target import Options
 from pullback.core.axes import together
-from pullback.core.lowering import matrices, windows
+from pullback.core.lowering import matrices, scalar, windows
 from pullback.core.tensor import BY_KERNEL
-from pullback.errors import CompileError
 
 PRODUCTS = ("f4", "f8")
 
@@ -108,7 +103,7 @@ def _legalize_opaque(g: Graph, n: Node, args: list[Node], has_types: bool, optio
 
 
 def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
-    if has_types and _has_fold_code(n.data.op, code_of(n.dtype)):
+    if has_types:
         return _arrange_fold(g, n, args[0])
     op, axes = n.data
     given = {**op.params, "axis": axes, "keepdims": False}
@@ -213,23 +208,10 @@ class KindOp:
 
 
 def _has_code(n: Node, args: list[Node], options: Options) -> bool:
-    op, params = n.data
-    if op.lower.draws and not options.is_enabled("compiled draws"):
+    lower: scalar = n.data[0].lower
+    if lower.draws and not options.is_enabled("compiled draws"):
         return False
-    dtypes = tuple([code_of(a.dtype) for a in args])
-    constants = tuple([a.data.item() if is_number(a) else None for a in args])
-    given = Frozen(params) if params else NO_PARAMS
-    return count_instructions(op, dtypes, code_of(n.dtype), given, constants) is not None
-
-
-@lru_cache(4096)
-def _has_fold_code(op: Any, dtype: str) -> bool:
-    code = Code()
-    try:
-        op.lower.emit(VectorFunctions(code), Value(code, "%x", dtype, 1), Value(code, "%y", dtype, 1))
-    except CompileError:
-        return False
-    return True
+    return lower.fits([code_of(a.dtype) for a in args], [a.data.item() if is_number(a) else None for a in args])
 
 
 def _arrange_fold(g: Graph, n: Node, x: Node) -> Node:

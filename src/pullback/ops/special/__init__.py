@@ -70,7 +70,7 @@ def _polygamma_dx(n: Value, x: Value) -> Any:
     acts=_act_with_orders(1, 2, 3),
     d=partials(_refuse_order("polygamma", "n"), _polygamma_dx),
     domain=POSITIVE,
-    lower=scalar(lambda s, n, x: s.polygamma(n, x)),
+    lower=scalar(lambda s, n, x: s.polygamma(n, x), fits=lambda dtypes, numbers: numbers[0] == 1),
 )
 def polygamma(n: TensorLike, x: TensorLike, /) -> Any:
     """Return the derivative of order ``n`` of ``digamma``.
