@@ -9,12 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pullback as pb
 from pullback.compiler.ir import kinds
 from pullback.compiler.ir.fourier import Fourier
 from pullback.compiler.ir.graph import Graph, Node, Pieces, Scatter, View
 from pullback.compiler.ir.kinds import KINDS, Kind
+from pullback.compiler.ir.matrices import LU, TRIANGULAR, Routine
+from pullback.compiler.ir.structured import Switch
+from pullback.compiler.ir.windows import Pooling
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import CompileError
+from pullback.numerics.windows import Windows
 
 X = np.arange(6.0).reshape(2, 3)
 F8 = np.dtype("f8")
@@ -88,6 +93,7 @@ def test_kind_without_value_raises(kind: Kind) -> None:
         kind.evaluate(Graph().add(kind, (), (), F8))
 
 
+PAIRS = Pooling("sums", "f8", 2, (3,), 1, Windows((2,), (1,), (1,), (0,), (2,)))
 TO_COMPLEX, TO_REAL = Fourier(1, 4, 4, False, 1.0, False), Fourier(1, 4, 4, True, 1.0, True)
 
 
@@ -99,6 +105,12 @@ TO_COMPLEX, TO_REAL = Fourier(1, 4, 4, False, 1.0, False), Fourier(1, 4, 4, True
         (kinds.JOIN, [X, X], (2, 3), (3, 2), None, "its parts have other shapes"),
         (kinds.FOURIER, [X], (2, 2, 4), (2, 4), TO_COMPLEX, r"the transform of \(2, 3\) is \(2, 2, 4\)"),
         (kinds.FOURIER, [X], (2, 4), (2, 2, 4), TO_REAL, r"the transform of \(2, 3\) is \(2, 4\)"),
+        (kinds.MATRICES, [X], (3, 3), (2, 3), Routine(LU), r"lu makes \(3, 3\)"),
+        (kinds.MATRICES, [np.eye(2), X], (2, 3), (2, 2), Routine(TRIANGULAR), r"triangular makes \(2, 3\)"),
+        (kinds.WINDOWS, [X[..., None]], (2, 2, 1), (2, 3, 1), PAIRS, r"makes \(2, 2, 1\)"),
+        (kinds.WINDOWS, [X[..., None]], (2, 3, 1), (2, 2, 1), PAIRS._replace(symbol="spread"), r"makes \(2, 3, 1\)"),
+        (kinds.PART, [X], None, (2, 3), 0, "%0 = constant.* is no host op"),
+        (kinds.RESULT, [X], None, (2, 3), 0, r"%0 has the results \(\)"),
         (kinds.PRODUCT, [X, X.T, X], None, (2, 2), None, "what is added must have its shape"),
         (kinds.MAP, [X, X.T], None, (2, 3), (BY_KERNEL[np.add], {}), "do not broadcast"),
     ],
@@ -111,6 +123,39 @@ def test_graph_verify_reports_wrong_node(
     graph = Graph()
     graph.outputs = [graph.add(kind, [graph.constant(v) for v in values], wrong, F8, data)]
     with pytest.raises(CompileError, match=f"the graph is wrong at .*{message}"):
+        graph.verify()
+
+
+def test_graph_verify_reports_wrong_result_of_branches() -> None:
+    graph, branch = Graph(), Graph()
+    branch.outputs = [branch.input((2, 3), F8)]
+    whole = graph.add(kinds.SWITCH, [graph.constant(0), graph.constant(X)], (), np.dtype(bool), Switch((branch,)))
+    for place, shape, is_right in ((0, (2, 3), True), (0, (3, 2), False), (1, (2, 3), False)):
+        assert (not kinds.RESULT.check(graph.add(kinds.RESULT, (whole,), shape, F8, place))) == is_right
+
+
+IMAGE, FILTER = np.zeros((2, 8, 8, 3), "f4"), np.zeros((3, 3, 3, 4), "f4")
+PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "convolution": (pb.grads(lambda x, w: np.sum(pb.conv2d(x, w, 1, "same") ** 2)), ([IMAGE, FILTER],)),
+    "strided convolution": (pb.grads(lambda x, w: np.sum(pb.conv2d(x, w, 2, "valid") ** 2)), ([IMAGE, FILTER],)),
+    "gradients of examples": (
+        pb.vmap(lambda x: pb.grad(lambda w: np.sum(pb.conv2d(x, w, 2, "same") ** 2))(FILTER)), (IMAGE[:, None],)
+    ),
+    "depthwise convolution": (
+        pb.grads(lambda x, w: np.sum(pb.depthwise_conv2d(x, w, 1, "same") ** 2)), ([IMAGE, FILTER[..., :1]],)
+    ),
+    "pooling": (pb.grad(lambda x: np.sum(pb.max_pool(x, 2, 2) * pb.avg_pool(x, 2, 2))), (IMAGE,)),
+    "equations": (pb.grads(lambda a, b: np.sum(np.linalg.solve(a, b)) + np.linalg.det(a)), ([np.eye(3), X.T],)),
+    "factors": (lambda a: [np.linalg.cholesky(a), np.linalg.eigh(a), np.linalg.qr(a), np.linalg.svd(a)], (np.eye(3),)),
+    "loop": (pb.grad(lambda x: np.sum(pb.scan(lambda c, y: (np.tanh(c + y), c), x, X)[0])), (X[0],)),
+    "loop with host op": (lambda x: pb.scan(lambda c, y: (c + np.argsort(c * y), c.sum()), x, X), (X[0],)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "args"), PROGRAMS.values(), ids=PROGRAMS)
+def test_graph_of_every_stage_is_valid(f: Any, args: tuple[Any, ...]) -> None:
+    stages = pb.compile(f, cache=False).lower(*args).stages
+    for graph in (stages.traced, stages.simplified, stages.legalized):
         graph.verify()
 
 

@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from pullback.compiler.ir.graph import Node, View
 
 
-def _give_no_text(n: Node) -> str:
+def _describe_nothing(n: Node) -> str:
     return ""
 
 
-def _find_no_op(n: Node) -> Any:
+def _get_no_op(n: Node) -> Any:
     return None
 
 
@@ -61,9 +61,9 @@ class Kind:
 
     name: str
     evaluate: Callable[..., Any]  # computes the value of a node from those of its arguments, by NumPy
-    check: Callable[[Node], str] = _give_no_text  # returns what is wrong with a node; empty for a valid one
-    describe: Callable[[Node], str] = _give_no_text  # returns what is printed besides its arguments
-    get_op: Callable[[Node], Any] = _find_no_op  # the op of a node, None for a kind without
+    check: Callable[[Node], str]  # returns what is wrong with a node; empty for a valid one
+    describe: Callable[[Node], str] = _describe_nothing  # returns what is printed besides its arguments
+    get_op: Callable[[Node], Any] = _get_no_op  # the op of a node, None for a kind without
     is_leaf: bool = False  # an input or constant: its value exists before the program runs
     is_elementwise: bool = False  # an element depends on one element of each argument
     has_params: bool = False  # ``data`` is (op, params)
@@ -153,6 +153,10 @@ def _evaluate_structure(n: Node, *values: object) -> Any:
 # ---- checks: what is wrong with a node, empty for a valid one
 
 
+def _check_nothing(n: Node) -> str:
+    return ""  # of an input everything is given, and the result of a host op is known when NumPy has run it
+
+
 def _check_map(n: Node) -> str:
     try:
         shape = np.broadcast_shapes(*(a.shape for a in n.args))
@@ -240,6 +244,25 @@ def _check_fourier(n: Node) -> str:
     return "" if n.shape == shape else f"the transform of {x.shape} is {shape}."
 
 
+def _check_matrices(n: Node) -> str:
+    shape = n.data.find_shape([a.shape for a in n.args])
+    return "" if n.shape == shape else f"{n.data} makes {shape}."
+
+
+def _check_windows(n: Node) -> str:
+    return "" if n.shape == n.data.result_shape else f"{n.data.description} makes {n.data.result_shape}."
+
+
+def _check_part(n: Node) -> str:
+    return "" if n.args[0].kind is OPAQUE else f"{n.args[0]} is no host op."
+
+
+def _check_result(n: Node) -> str:
+    (x,) = n.args
+    likes = x.data.result_likes if x.kind.has_bodies else ()
+    return "" if (n.shape, n.dtype) in likes[n.data : n.data + 1] else f"{x!r} has the results {likes}."
+
+
 def _check_cast(n: Node) -> str:
     return "" if n.shape == n.args[0].shape else "a cast keeps the shape."
 
@@ -290,7 +313,7 @@ def _get_op_of_fold(n: Node) -> Any:
 
 # ---- the kinds
 
-INPUT = Kind("input", _evaluate_leaf, describe=_describe_data, is_leaf=True)
+INPUT = Kind("input", _evaluate_leaf, _check_nothing, _describe_data, is_leaf=True)
 CONSTANT = Kind("constant", _evaluate_leaf, _check_constant, _describe_constant, is_leaf=True)
 MAP = Kind(
     "map", _evaluate_op, _check_map, _describe_params, _get_op_of_params, is_elementwise=True, has_params=True,
@@ -319,14 +342,14 @@ JOIN = Kind("join", _evaluate_code, _check_join, is_call=True, reads_memory=True
 FOURIER = Kind("fourier", _evaluate_code, _check_fourier, is_call=True, reads_memory=True, needs_contiguous=True)
 PRODUCT = Kind("product", _evaluate_product, _check_product, is_call=True, reads_memory=True)
 MATRICES = Kind(
-    "matrices", _evaluate_code, describe=_describe_data, is_call=True, reads_memory=True, needs_contiguous=True
+    "matrices", _evaluate_code, _check_matrices, _describe_data, is_call=True, reads_memory=True, needs_contiguous=True
 )
-WINDOWS = Kind("windows", _evaluate_code, is_call=True, reads_memory=True, needs_contiguous=True)
+WINDOWS = Kind("windows", _evaluate_code, _check_windows, is_call=True, reads_memory=True, needs_contiguous=True)
 OPAQUE = Kind(
-    "opaque", _evaluate_op, describe=_describe_opaque, get_op=_get_op_of_params, has_params=True, is_call=True,
+    "opaque", _evaluate_op, _check_nothing, _describe_opaque, _get_op_of_params, has_params=True, is_call=True,
     runs_on_host=True, reads_memory=True, needs_contiguous=True,
 )  # fmt: skip
-PART = Kind("part", _evaluate_part, describe=_describe_data, is_call=True, runs_on_host=True, reads_memory=True)
+PART = Kind("part", _evaluate_part, _check_part, _describe_data, is_call=True, runs_on_host=True, reads_memory=True)
 
 LOOP, WHILE, SWITCH = (
     Kind(
@@ -335,7 +358,7 @@ LOOP, WHILE, SWITCH = (
     )
     for name in ("loop", "while", "switch")
 )  # fmt: skip
-RESULT = Kind("result", _evaluate_part, describe=_describe_data, is_call=True)
+RESULT = Kind("result", _evaluate_part, _check_result, _describe_data, is_call=True)
 
 _ALL = (
     INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, STACK, TAKE, SCATTER, SPACED, SCAN, ROWS, SPLIT, JOIN, FOURIER,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pullback.compiler.ir.graph import Node, compute_strides
+from pullback.compiler.ir.graph import Node, Shape, compute_strides
 from pullback.compiler.ir.products import find_operand
 
 CHOLESKY = "cholesky"  # the lower factor of a symmetric matrix
@@ -16,6 +17,15 @@ SVD = "svd"  # of the transpose of a matrix in memory: U in column order, singul
 QR = "qr"  # of the same: Q and R in column order
 SUBSTITUTE = "substitute"  # the solutions of equations with a matrix, from its factors and columns
 PIVOTS = "pivots"  # the diagonal of the upper factor, with the signs of the exchanges of rows
+
+# Axes of the result for each matrix, of its rows and columns; else the result has the shape of the last argument.
+RESULT_SHAPES: dict[str, Callable[[int, int], Shape]] = {
+    LU: lambda rows, columns: (rows + 1, columns),
+    EIGH: lambda rows, columns: (rows * (rows + 1),),
+    SVD: lambda rows, columns: ((rows + 1 + columns) * min(rows, columns),),
+    QR: lambda rows, columns: ((rows + columns) * rows,),
+    PIVOTS: lambda rows, columns: (columns,),
+}
 
 
 class Routine(NamedTuple):
@@ -29,6 +39,11 @@ class Routine(NamedTuple):
     def __str__(self) -> str:
         words = {"upper": not self.lower, "transposed": self.trans, "from the right": self.right}
         return ", ".join([self.name, *(word for word, holds in words.items() if holds)])
+
+    def find_shape(self, shapes: Sequence[Shape]) -> Shape:
+        """Return the shape of the result for arguments of these shapes."""
+        *batch, rows, columns = shapes[0]
+        return (*batch, *RESULT_SHAPES[self.name](rows, columns)) if self.name in RESULT_SHAPES else shapes[-1]
 
 
 def find_matrix(n: Node) -> tuple[Node, int, tuple[int, ...]]:

@@ -37,6 +37,12 @@ class Convolution(NamedTuple):
         return self.images * prod(self.windows.out) * taps * self.depth
 
     @property
+    def result_shape(self) -> tuple[int, ...]:
+        if self.of_filter:
+            return *self.windows.size, self.channels, 1 if self.apart else self.depth
+        return self.images, *(self.laid.space if self.laid else self.windows.out), self.depth
+
+    @property
     def description(self) -> str:
         """One line about it, for the text of a program."""
         what = ("filters" if self.of_filter else "convolution") + (" of each channel" if self.apart else "")
@@ -62,6 +68,10 @@ class Winograd(NamedTuple):
         return self.of.work * 4 // 9
 
     @property
+    def result_shape(self) -> tuple[int, ...]:
+        return self.of.result_shape
+
+    @property
     def description(self) -> str:
         return f"{self.of.description}, by transformed tiles"
 
@@ -81,6 +91,10 @@ class Interleaved(NamedTuple):
         return sum(c.work for c in self.of)
 
     @property
+    def result_shape(self) -> tuple[int, ...]:
+        return self.of[0].result_shape
+
+    @property
     def description(self) -> str:
         return f"{len(self.of)} times {self.of[0].description}"
 
@@ -98,6 +112,10 @@ class Examples(NamedTuple):
     @property
     def work(self) -> int:
         return self.of.work * self.examples
+
+    @property
+    def result_shape(self) -> tuple[int, ...]:
+        return self.examples, *self.of.result_shape
 
     @property
     def description(self) -> str:
@@ -126,6 +144,10 @@ class Pooling(NamedTuple):
     def work(self) -> int:
         """The approximate number of elements that are read."""
         return 2 * self.images * prod(self.windows.out) * prod(self.windows.size) * self.channels
+
+    @property
+    def result_shape(self) -> tuple[int, ...]:
+        return self.images, *(self.space if self.symbol in ("give", "spread") else self.windows.out), self.channels
 
     @property
     def description(self) -> str:

@@ -47,11 +47,11 @@ def multiply_triangle(g: Graph, n: Node, a: Node, b: Node) -> Node | None:
     fits = factor.kind is MATRICES and factor.data.name == CHOLESKY and factor.shape == a.shape and len(a.shape) == 2
     if not fits or min(n.shape) < MIN_HALVED_ROWS:
         return None
-    return _solve(g, n, factor, b, Routine(MULTIPLY, trans=factor is not a))
+    return _call(g, n, Routine(MULTIPLY, trans=factor is not a), factor, b)
 
 
 def _lower_cholesky(g: Graph, n: Node, x: Node, upper: bool) -> Node:
-    z = g.add(MATRICES, (_symmetrize(g, n, x),), x.shape, x.dtype, Routine(CHOLESKY), n.line)
+    z = _call(g, n, Routine(CHOLESKY), _symmetrize(g, n, x))
     return transpose(g, z) if upper else z
 
 
@@ -61,7 +61,7 @@ def _symmetrize(g: Graph, n: Node, x: Node) -> Node:
 
 def _lower_triangle_factor(g: Graph, n: Node, x: Node, upper: bool) -> Node:
     """Return the Cholesky factor of the symmetric matrix that one triangle determines: LAPACK reads only that."""
-    z = g.add(MATRICES, (transpose(g, x) if upper else x,), x.shape, x.dtype, Routine(CHOLESKY), n.line)
+    z = _call(g, n, Routine(CHOLESKY), transpose(g, x) if upper else x)
     return transpose(g, z) if upper else z
 
 
@@ -70,22 +70,22 @@ def _lower_triangular(g: Graph, n: Node, x: Node, y: Node, lower: bool, trans: b
     if is_transposed(a):
         a, lower, trans = transpose(g, a), not lower, not trans  # as it lies in memory
     if is_transposed(b) and b.shape[-1] <= b.shape[-2]:  # solve for its rows; for more of them a copy is quicker
-        z = transpose(g, _solve(g, n, a, transpose(g, b), Routine(TRIANGULAR, lower, not trans, True)))
+        z = transpose(g, _call(g, n, Routine(TRIANGULAR, lower, not trans, True), a, transpose(g, b)))
     else:
-        z = _solve(g, n, a, b, Routine(TRIANGULAR, lower, trans))
+        z = _call(g, n, Routine(TRIANGULAR, lower, trans), a, b)
     return reshape(g, z, n.shape)
 
 
 def _lower_solve(g: Graph, n: Node, x: Node, y: Node) -> Node:
     factors, trans = _factor(g, n, x)
     a, b = _align(g, factors, y)
-    return reshape(g, _solve(g, n, a, b, Routine(SUBSTITUTE, trans=trans)), n.shape)
+    return reshape(g, _call(g, n, Routine(SUBSTITUTE, trans=trans), a, b), n.shape)
 
 
 def _lower_inv(g: Graph, n: Node, x: Node) -> Node:
     factors, trans = _factor(g, n, x)
     a, b = _align(g, factors, g.constant(np.eye(x.shape[-1], dtype=x.dtype)))
-    z = _solve(g, n, a, b, Routine(SUBSTITUTE))
+    z = _call(g, n, Routine(SUBSTITUTE), a, b)
     return transpose(g, z) if trans else z
 
 
@@ -110,14 +110,13 @@ def _factor(g: Graph, n: Node, x: Node) -> tuple[Node, bool]:
     """Return the factors of a matrix or of its transpose, and whether they are those of the transpose."""
     trans = is_transposed(x)
     columns = x if trans else transpose(g, x)  # in memory a factorization goes by columns
-    shape = (*x.shape[:-2], x.shape[-1] + 1, x.shape[-1])
-    return g.add(MATRICES, (columns,), shape, x.dtype, Routine(LU), n.line), trans
+    return _call(g, n, Routine(LU), columns), trans
 
 
 def _find_determinant(g: Graph, n: Node, x: Node) -> tuple[Node, Node]:
     """Return the sign of the determinant and the logarithm of its absolute value."""
     factors, _ = _factor(g, n, x)
-    pivots = g.add(MATRICES, (factors,), x.shape[:-1], x.dtype, Routine(PIVOTS), n.line)
+    pivots = _call(g, n, Routine(PIVOTS), factors)
     numbers = {k: g.constant(float(k), x.dtype) for k in (-1, 0, 1)}
     negative, is_zero = (_apply(g, n, compare, pivots, numbers[0], bool) for compare in (np.less, np.equal))
     signs = _choose(g, n, is_zero, numbers[0], _choose(g, n, negative, numbers[-1], numbers[1]))
@@ -125,8 +124,8 @@ def _find_determinant(g: Graph, n: Node, x: Node) -> tuple[Node, Node]:
     return _fold(g, n, np.prod, signs), _fold(g, n, np.sum, logarithms)
 
 
-def _solve(g: Graph, n: Node, a: Node, b: Node, routine: Routine) -> Node:
-    return g.add(MATRICES, (a, b), b.shape, b.dtype, routine, n.line)
+def _call(g: Graph, n: Node, routine: Routine, *args: Node) -> Node:
+    return g.add(MATRICES, args, routine.find_shape([a.shape for a in args]), args[0].dtype, routine, n.line)
 
 
 def _align(g: Graph, x: Node, y: Node) -> tuple[Node, Node]:
@@ -168,8 +167,7 @@ def _lower_eigh(g: Graph, n: Node, x: Node, uplo: str) -> Node | None:
     if uplo.upper() not in ("L", "U"):
         return None
     x = _widen(g, x)
-    rows, routine = x.shape[-1] * (x.shape[-1] + 1), Routine(EIGH, lower=uplo.upper() == "L")
-    z = g.add(MATRICES, (_symmetrize(g, n, x),), (*x.shape[:-2], rows), x.dtype, routine, n.line)
+    z = _call(g, n, Routine(EIGH, lower=uplo.upper() == "L"), _symmetrize(g, n, x))
     return _stack(g, n, z, [(1, False), (x.shape[-1], True)])
 
 
@@ -178,8 +176,7 @@ def _lower_svd(g: Graph, n: Node, x: Node, full: bool) -> Node | None:
         return None
     x = _widen(g, x)
     rows, columns = x.shape[-2:]
-    shape = (*x.shape[:-2], (rows + 1 + columns) * min(rows, columns))
-    z = g.add(MATRICES, (transpose(g, x),), shape, x.dtype, Routine(SVD), n.line)
+    z = _call(g, n, Routine(SVD), transpose(g, x))
     return _stack(g, n, z, [(rows, True), (1, False), (columns, False)])
 
 
@@ -187,8 +184,7 @@ def _lower_qr(g: Graph, n: Node, x: Node, complete: bool) -> Node | None:
     if complete:
         return None
     rows, columns = x.shape[-2:]
-    shape = (*x.shape[:-2], (rows + columns) * columns)
-    z = g.add(MATRICES, (transpose(g, x),), shape, x.dtype, Routine(QR), n.line)
+    z = _call(g, n, Routine(QR), transpose(g, x))
     return _stack(g, n, z, [(rows, True), (columns, False)])
 
 
