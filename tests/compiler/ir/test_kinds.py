@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.compiler.codegen.contents import CALL_COSTS
+from pullback.compiler.codegen.module import CALLS
 from pullback.compiler.ir import kinds
 from pullback.compiler.ir.fourier import Fourier
 from pullback.compiler.ir.graph import Graph, Node, Pieces, Scatter, View
@@ -17,6 +20,9 @@ from pullback.compiler.ir.kinds import KINDS, Kind
 from pullback.compiler.ir.matrices import LU, TRIANGULAR, Routine
 from pullback.compiler.ir.structured import Switch
 from pullback.compiler.ir.windows import Pooling
+from pullback.compiler.passes.legalize import LEGALIZE
+from pullback.compiler.schedule.fuse import READS, STORED_BASES
+from pullback.compiler.schedule.schedule import OVERWRITES, PLANS, SCRATCH
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import CompileError
 from pullback.numerics.windows import Windows
@@ -34,6 +40,29 @@ def test_kind_is_pickled_and_copied_by_reference(kind: Kind) -> None:
 def test_kind_is_leaf_fused_call_or_view(kind: Kind) -> None:
     assert sum((kind.is_leaf, kind.fuses, kind.is_call, kind is kinds.VIEW)) == 1
     assert kind.is_call or not kind.runs_on_host
+
+
+CALL_KINDS = {kind for kind in KINDS.values() if kind.is_call}
+STRUCTURES = {kind for kind in KINDS.values() if kind.has_bodies}
+WITHOUT_PLAN = {kind for kind, plan in PLANS.items() if plan is PLANS[kinds.OPAQUE]}
+TABLES: dict[str, tuple[Collection[Kind], set[Kind]]] = {
+    "LEGALIZE": (LEGALIZE, {*KINDS.values()} - {kinds.INPUT, kinds.STACK, kinds.MATRICES, kinds.WINDOWS}),
+    "READS": (READS, {kind for kind in KINDS.values() if kind.fuses and kind.reads_memory}),
+    "PLANS": (PLANS, CALL_KINDS - STRUCTURES - {kinds.RESULT}),
+    "SCRATCH": (SCRATCH, {*PLANS} - WITHOUT_PLAN),
+    "CALLS": (CALLS, {kind for kind in CALL_KINDS if not kind.runs_on_host} - {kinds.RESULT}),
+    "CALL_COSTS": (CALL_COSTS, CALL_KINDS),
+}
+
+
+@pytest.mark.parametrize(("table", "expected"), TABLES.values(), ids=TABLES)
+def test_table_of_stage_has_all_kinds_that_reach_it(table: Collection[Kind], expected: set[Kind]) -> None:
+    assert {*table} == expected
+
+
+def test_tables_of_exceptions_have_only_kinds_that_reach_them() -> None:
+    assert {*STORED_BASES} <= {kind for kind in KINDS.values() if kind.reads_memory}
+    assert {*OVERWRITES} <= {*PLANS} - WITHOUT_PLAN
 
 
 CASES: dict[str, tuple[Kind, list[Any], tuple[int, ...], Any, Any]] = {

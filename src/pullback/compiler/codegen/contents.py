@@ -8,12 +8,19 @@ from pullback.compiler.codegen.module import Module
 from pullback.compiler.ir.graph import Graph, Node
 from pullback.compiler.ir.kinds import (
     CONSTANT,
+    FOURIER,
+    JOIN,
     LOOP,
     MATRICES,
+    OPAQUE,
     PART,
     PRODUCT,
     RESULT,
+    ROWS,
     SCAN,
+    SCATTER,
+    SPACED,
+    SPLIT,
     SWITCH,
     WHILE,
     WINDOWS,
@@ -70,7 +77,7 @@ def _list_segments(traced: Graph, module: Module, nodes: list[Node], slots: dict
 
 def _count_instructions(n: Node) -> int:
     """Return an estimate of the vector instructions that a node takes."""
-    if n.kind in CALL_COSTS:
+    if n.kind.is_call:
         return CALL_COSTS[n.kind](n)
     return 0 if n.kind.is_leaf else n.size * estimate_cost(n)
 
@@ -88,4 +95,5 @@ CALL_COSTS: dict[Kind, Callable[[Node], int]] = {
     WHILE: lambda n: MIN_UNLOCKED_COST,  # the number of its steps is unknown
     SWITCH: lambda n: _count_in_bodies(n),
     RESULT: lambda n: 0,
+    **dict.fromkeys((SCATTER, SPACED, ROWS, SPLIT, JOIN, FOURIER, OPAQUE, PART), lambda n: n.size),
 }

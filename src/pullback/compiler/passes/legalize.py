@@ -25,8 +25,11 @@ from pullback.compiler.ir.graph import (
 )
 from pullback.compiler.ir.kinds import (
     CAST,
+    CONSTANT,
     FOLD,
+    FOURIER,
     INPUT,
+    JOIN,
     LOOP,
     MAP,
     OPAQUE,
@@ -38,6 +41,7 @@ from pullback.compiler.ir.kinds import (
     SCAN,
     SCATTER,
     SPACED,
+    SPLIT,
     SWITCH,
     TAKE,
     VIEW,
@@ -80,8 +84,7 @@ def _legalize_node(g: Graph, n: Node, args: list[Node], options: Options) -> Nod
     if not n.size:  # there is nothing to compute
         return g.constant(np.zeros(n.shape, n.dtype))
     has_types = all(code_of(x.dtype) in TYPES for x in (n, *args))
-    rule = LEGALIZE.get(n.kind)
-    return _keep(g, n, args) if rule is None else rule(g, n, args, has_types, options)
+    return LEGALIZE[n.kind](g, n, args, has_types, options)
 
 
 def _keep(g: Graph, n: Node, args: list[Node]) -> Node:
@@ -167,13 +170,14 @@ def _legalize_result(g: Graph, n: Node, args: list[Node], has_types: bool, optio
     return g.add(PART if args[0].kind is OPAQUE else RESULT, args, n.shape, n.dtype, n.data, n.line)
 
 
-# Functions for the kinds that may have to change, of a graph, a node, its new arguments, whether all dtypes have
-# machine code, and the options.
+# Functions for the kinds that nodes have before this pass, of a graph, a node, its new arguments, whether all dtypes
+# have machine code, and the options.
 LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool, Options], Node]] = {
     OPAQUE: _legalize_opaque, FOLD: _legalize_fold, PRODUCT: _legalize_product, MAP: _legalize_map,
     VIEW: _legalize_view, SCATTER: _legalize_scatter, RESULT: _legalize_result,
     **dict.fromkeys((LOOP, WHILE, SWITCH), _legalize_structure),
     **dict.fromkeys((SCAN, ROWS, CAST, PIECES, TAKE, SPACED), _legalize_by_types),
+    **dict.fromkeys((CONSTANT, PART, SPLIT, JOIN, FOURIER), lambda g, n, args, *_: _keep(g, n, args)),
 }  # fmt: skip
 
 

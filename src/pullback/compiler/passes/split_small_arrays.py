@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.ir.graph import Graph, Node, Pieces, View, add_view, compute_strides
-from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, LOOP, MAP, PIECES, RESULT, VIEW, Kind
+from pullback.compiler.ir.kinds import CONSTANT, FOLD, INPUT, LOOP, MAP, PIECES, RESULT, VIEW, Kind
 from pullback.compiler.ir.structured import Loop
 from pullback.compiler.passes.simplify import remove_dead_nodes, simplify_nodes
 from pullback.core.tensor import BY_KERNEL
@@ -48,7 +48,7 @@ def _has_small_arrays(loop: Loop) -> bool:
     values = [n for n in body.nodes if n.number not in constants and n.kind is not CONSTANT]
     return (
         any(n.kind in (PIECES, FOLD) for n in values)
-        and all(n.kind in (INPUT, VIEW, MAP, CAST, PIECES) or _is_sum(n) for n in values)
+        and all(n.kind.is_elementwise or n.kind in (INPUT, VIEW, PIECES) or _is_sum(n) for n in values)
         and all(0 < n.size <= MAX_ELEMENTS for n in values)
         and all(n.size <= MAX_ELEMENTS for n in body.nodes if n.kind is CONSTANT)
         and sum(n.size for n in values) <= MAX_NODES
@@ -117,7 +117,8 @@ class LoopSplitter:
 
     def _split(self, n: Node) -> list[Node]:
         """Return the elements of a node."""
-        return SPLIT.get(n.kind, LoopSplitter._split_elements)(self, n, [self.elements[a.number] for a in n.args])
+        split = LoopSplitter._split_elements if n.kind.is_elementwise else SPLIT[n.kind]
+        return split(self, n, [self.elements[a.number] for a in n.args])
 
     def _split_elements(self, n: Node, given: list[list[Node]]) -> list[Node]:
         """Return the elements of a node each of which is computed from one element of every argument."""
@@ -161,7 +162,7 @@ class LoopSplitter:
         return sums
 
 
-# How the nodes of a kind are split; those of other kinds are computed element by element.
+# How the nodes of a kind are split; those of elementwise kinds are computed element by element.
 SPLIT: dict[Kind, Callable[[LoopSplitter, Node, list[list[Node]]], list[Node]]] = {
     CONSTANT: LoopSplitter._split_constant,
     VIEW: LoopSplitter._split_view,

@@ -33,13 +33,16 @@ from pullback.compiler.ir.kinds import (
     FOURIER,
     INPUT,
     JOIN,
+    LOOP,
     MATRICES,
     PIECES,
     PRODUCT,
     SCATTER,
     STACK,
+    SWITCH,
     TAKE,
     VIEW,
+    WHILE,
     Kind,
 )  # fmt: skip
 from pullback.compiler.ir.matrices import find_matrix
@@ -168,16 +171,20 @@ def locate_rows(n: Node) -> list[Use]:
     ]
 
 
-def find_memory(user: Node, x: Node) -> Node:
+# Kinds that need no copy of some views: the node whose memory holds an argument, of the node and the argument.
+STORED_BASES: dict[Kind, Callable[[Node, Node], Node]] = {
+    PRODUCT: lambda n, x: find_operand(x)[0],
+    MATRICES: lambda n, x: find_matrix(n)[0] if x is n.args[0] else x,
+    SCATTER: lambda n, x: find_rows(x, n.data.row)[0] if x is n.args[0] else x,
+    TAKE: lambda n, x: find_contiguous(x)[0] if x is n.args[0] else x,
+    **dict.fromkeys((FOURIER, JOIN, LOOP, WHILE, SWITCH), lambda n, x: find_contiguous(x)[0]),
+}
+
+
+def find_stored_base(user: Node, x: Node) -> Node:
     """Return the node whose memory is read for an argument: the base of a view, if ``user`` can read the view."""
-    if user.kind is PRODUCT:
-        return find_operand(x)[0]
-    if user.kind is MATRICES and x is user.args[0]:
-        return find_matrix(user)[0]
-    if user.kind is SCATTER and x is user.args[0]:
-        return find_rows(x, user.data.row)[0]
-    if user.kind.has_bodies or user.kind in (FOURIER, JOIN) or (user.kind is TAKE and x is user.args[0]):
-        return find_contiguous(x)[0]
+    if user.kind in STORED_BASES:
+        return STORED_BASES[user.kind](user, x)
     return x if user.kind.needs_contiguous or x.kind is not VIEW else x.args[0]
 
 
@@ -260,13 +267,13 @@ class Fusion:
     def _must_be_laid_out(self, n: Node) -> bool:
         """Return whether a view must be copied to C order for one of its users."""
         users = self.users[n.number]
-        return n.number in self.wanted or any(find_memory(u, n) is n for u in users if u.kind.reads_memory)
+        return n.number in self.wanted or any(find_stored_base(u, n) is n for u in users if u.kind.reads_memory)
 
     def _call(self, n: Node) -> None:
         """Add a node that is a call of its own."""
         mask = 0
         for a in n.args:
-            mask |= self._reach(find_memory(n, a))
+            mask |= self._reach(find_stored_base(n, a))
         self.before[n.number] = mask
         self.needed |= mask
         self.others.append((n, mask))
@@ -380,7 +387,7 @@ class Fusion:
         stored = set(self.wanted)
         for n, _ in self.others:
             stored.add(n.number)
-            stored.update(find_memory(n, a).number for a in n.args)
+            stored.update(find_stored_base(n, a).number for a in n.args)
         for k in self.kernels:
             for n in k.nodes:
                 if n.kind is VIEW:
@@ -406,7 +413,7 @@ class Fusion:
             return [
                 u.node for n in step.nodes for u in (self.needs(n) if n.kind is not VIEW else [use_node(n, n.shape)])
             ]
-        return [find_memory(step, a) for a in step.args]
+        return [find_stored_base(step, a) for a in step.args]
 
 
 def fuse(graph: Graph) -> Fused:

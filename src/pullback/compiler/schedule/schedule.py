@@ -8,11 +8,26 @@ from math import prod
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Graph, Node
-from pullback.compiler.ir.kinds import FOURIER, MATRICES, PRODUCT, RESULT, ROWS, SCAN, SCATTER, WINDOWS, Kind
+from pullback.compiler.ir.kinds import (
+    FOURIER,
+    JOIN,
+    MATRICES,
+    OPAQUE,
+    PART,
+    PRODUCT,
+    RESULT,
+    ROWS,
+    SCAN,
+    SCATTER,
+    SPACED,
+    SPLIT,
+    WINDOWS,
+    Kind,
+)
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.deduplicate_kernels import LoopPlanner, PlannedLoops
 from pullback.compiler.schedule.fourier import FourierPlan, plan_fourier
-from pullback.compiler.schedule.fuse import Fused, Kernel, find_memory, fuse
+from pullback.compiler.schedule.fuse import Fused, Kernel, find_stored_base, fuse
 from pullback.compiler.schedule.in_place import InPlace
 from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.schedule.matrices import MatricesPlan, may_overwrite_right_sides, plan_matrices
@@ -76,9 +91,9 @@ class StepPlanner:
             return self._plan_kernel(step)
         if step.kind.has_bodies:
             return self._plan_bodies(step)
-        plan = PLANS[step.kind](step, self.target, self.options) if step.kind in PLANS else None
-        scratch = SCRATCH[step.kind](plan) if step.kind in SCRATCH else {}
-        read = tuple(find_memory(step, a) for a in step.args)
+        plan = PLANS[step.kind](step, self.target, self.options)
+        scratch = SCRATCH[step.kind](plan) if plan is not None else {}
+        read = tuple(find_stored_base(step, a) for a in step.args)
         may_overwrite = partial(OVERWRITES[step.kind], read) if step.kind in OVERWRITES else never
         return _make_step(step, plan, (step,), read, scratch, may_overwrite)
 
@@ -87,7 +102,7 @@ class StepPlanner:
         plans = tuple(self._plan_body(body) for body in n.data.bodies)
         results = tuple(s for s in self.fused.steps if isinstance(s, Node) and s.kind is RESULT and s.args[0] is n)
         own = sum(round_up(o.nbytes) for body in n.data.bodies for o in body.outputs)
-        read = tuple(find_memory(n, a) for a in n.args)
+        read = tuple(find_stored_base(n, a) for a in n.args)
         return _make_step(n, plans, results, read, {"scratch": count_body_bytes(plans) + 2 * own}, never)
 
     def _plan_body(self, graph: Graph) -> BodyPlan:
@@ -134,7 +149,13 @@ def _plan_scatter(n: Node, target: Target, options: Options) -> ScatterPlan:
     return ScatterPlan(Work(places, max(1, -(-places // workers))), workers, time)
 
 
-def _count_scratch(plan: ScanPlan | SearchPlan | RowsPlan | FourierPlan | MatricesPlan) -> dict[str, int]:
+def _plan_nothing(n: Node, target: Target, options: Options) -> None:
+    """Return no plan: all is known from the node."""
+
+
+def _count_scratch(
+    plan: ScanPlan | SearchPlan | RowsPlan | FourierPlan | ScatterPlan | MatricesPlan | ProductSchedule,
+) -> dict[str, int]:
     return {"scratch": round_up(plan.work.scratch) * plan.workers}
 
 
@@ -146,11 +167,7 @@ def _count_window_bytes(calls: tuple[WindowCall, ...]) -> dict[str, int]:
     }
 
 
-def _count_product_bytes(p: ProductSchedule) -> dict[str, int]:
-    return {"scratch": round_up(p.work.scratch) * p.workers}
-
-
-# By kind of node that is a call: its plan, and the scratch memory that it needs (names and bytes).
+# By kind of node that is a call: its plan, and the scratch memory that a plan needs (names and bytes).
 PLANS: dict[Kind, Callable[[Node, Target, Options], Any]] = {
     SCAN: plan_scan,
     ROWS: plan_rows,
@@ -159,14 +176,11 @@ PLANS: dict[Kind, Callable[[Node, Target, Options], Any]] = {
     WINDOWS: plan_windows,
     MATRICES: plan_matrices,
     PRODUCT: schedule_product,
+    **dict.fromkeys((SPACED, SPLIT, JOIN, OPAQUE, PART), _plan_nothing),
 }
 SCRATCH: dict[Kind, Callable[[Any], dict[str, int]]] = {
-    SCAN: _count_scratch,
-    ROWS: _count_scratch,
-    FOURIER: _count_scratch,
-    MATRICES: _count_scratch,
     WINDOWS: _count_window_bytes,
-    PRODUCT: _count_product_bytes,
+    **dict.fromkeys((SCAN, ROWS, FOURIER, SCATTER, MATRICES, PRODUCT), _count_scratch),
 }
 
 
