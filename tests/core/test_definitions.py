@@ -184,6 +184,13 @@ def test_numpy_function_dispatches_to_op_by_kernel() -> None:
     np.testing.assert_allclose(pb.grad(np.spacing)(X), X)
 
 
+def test_compiled_op_of_ufunc_without_machine_code_is_run_by_numpy() -> None:
+    @op(np.spacing, acts=elementwise1, d=no_derivative())
+    def spacing_here(x, /): ...
+
+    np.testing.assert_array_equal(pb.compile(lambda x: spacing_here(x) * 2)(X), np.spacing(X) * 2)
+
+
 def test_numbers_and_none_as_partials() -> None:
     @op(lambda x, y: 3 * x + 0 * y, acts=elementwise2, d=partials(3, None))
     def three_of_the_first(x: Any, y: Any, /) -> Any:

@@ -29,7 +29,8 @@ class scalar:
 
     ``is_minor``: what uses the results takes far longer than the op, so that kernels with it are short, not quick.
     ``fits(dtypes, numbers)``: whether machine code exists for arguments of these dtypes, such as ``"f4"``, and values,
-    which are None for all but known numbers.
+    which are None for all but known numbers.  ``function``: the name of the function of machine code that the op is, if
+    the op has no formula of its own.
     """
 
     def __init__(
@@ -38,8 +39,9 @@ class scalar:
         draws: bool = False,
         is_minor: bool = False,
         fits: Callable[[Sequence[str], Sequence[Any]], bool] = lambda dtypes, numbers: True,
+        function: str = "",
     ) -> None:
-        self.emit, self.draws, self.is_minor, self.fits = emit, draws, is_minor, fits
+        self.emit, self.draws, self.is_minor, self.fits, self.function = emit, draws, is_minor, fits, function
 
 
 class fold:
@@ -130,7 +132,7 @@ class opaque:
 def lower_kernel(kernel: Callable[..., Any]) -> scalar | opaque:
     """Return how an op without ``lower`` compiles: as the function of its name if it is a ufunc, else not at all."""
     if isinstance(kernel, np.ufunc) and getattr(np, kernel.__name__, None) is kernel:
-        return scalar(lambda s, *xs: getattr(s, kernel.__name__)(*xs))
+        return scalar(lambda s, *xs: getattr(s, kernel.__name__)(*xs), function=kernel.__name__)
     return opaque()
 
 

@@ -50,6 +50,7 @@ from pullback.compiler.ir.kinds import (
 )
 from pullback.compiler.ir.products import resolve_product
 from pullback.compiler.ir.structured import Structure
+from pullback.compiler.math.functions import FUNCTIONS
 from pullback.compiler.passes.lay_out_rows import lay_out_rows
 from pullback.compiler.passes.matrices import lower_matrices, multiply_triangle
 from pullback.compiler.passes.merge import Merger
@@ -213,7 +214,9 @@ class KindOp:
 
 def _has_code(n: Node, args: list[Node], options: Options) -> bool:
     lower: scalar = n.data[0].lower
-    if lower.draws and not options.is_enabled("compiled draws"):
+    if (lower.draws and not options.is_enabled("compiled draws")) or (
+        lower.function and lower.function not in FUNCTIONS
+    ):
         return False
     return lower.fits([code_of(a.dtype) for a in args], [a.data.item() if is_number(a) else None for a in args])
 
