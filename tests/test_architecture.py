@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -67,6 +68,32 @@ IMPORTERS: dict[str, set[str]] = {
     "train/optim/lbfgs.py": {"scipy.optimize"},
     "train/io/hdf5.py": {"h5py"},
     "train/io/saving.py": {"safetensors", "safetensors.numpy"},
+}
+
+# The slots of late_binding by the modules that assign them when they are imported.
+ASSIGNED_SLOTS: dict[str, set[str]] = {
+    "__init__.py": {"load_module", "load_numpy_module", "load_ops"},
+    "core/accelerate.py": {"sum_middle"},
+    "core/tape.py": {"constant"},
+    "core/writes.py": {"get_layout", "link_constant", "make_alias", "note_view", "resolve_writes"},
+    "interop/sklearn_metrics.py": {"keep_gradients"},
+    "ops/gathering.py": {"scatter_add"},
+}
+# Those that are bound at their first call, by the modules that it imports.
+DEFERRED_SLOTS: dict[str, set[str]] = {
+    "compiler.eager_kernels.elements": {"compile_function"},
+    "compiler.eager_kernels.single_ops": {"compile_formula"},
+    "compiler.eager_kernels.sums": {"compile_sum"},
+    "compiler.runtime.abi.eager_ops": {"load_native_ops"},
+    "compiler.target": {"find_blas"},
+    "display.html": {"render_frame"},
+    "display.values": {"show_array"},
+    "interop.numpy": {"call_function", "call_ufunc"},
+    "interop.sparse": {"call_with_sparse"},
+    "ops.linalg": {"matrix_norm"},
+    "ops.special": {"find_scipy_op", "i0"},
+    "ops.special.functions": {"find_special_function"},
+    "transforms.backward_loops": {"roll_steps"},
 }
 
 
@@ -164,6 +191,63 @@ def test_listed_optional_imports_exist() -> None:
     assert not {(file, module) for file, modules in IMPORTERS.items() for module in modules} - used
 
 
+@cache
+def list_slots() -> dict[str, ast.AnnAssign]:
+    """Return the declarations of late_binding by name."""
+    tree = ast.parse((PACKAGE / "late_binding.py").read_text("utf-8"))
+    return {ast.unparse(node.target): node for node in tree.body if isinstance(node, ast.AnnAssign)}
+
+
+def test_slots_are_assigned_by_the_modules_that_are_listed() -> None:
+    modules = {"pullback." + name(path)[:-3].replace("/", ".").removesuffix(".__init__") for path in FILES}
+    aliases: dict[str, dict[str, str]] = {}
+    for path, node in walk_modules():
+        for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+            if f"{node.module}.{alias.name}" in modules:
+                aliases.setdefault(path, {})[alias.asname or alias.name] = alias.name
+    assigned: dict[str, set[str]] = {}
+    for path, node in walk_modules():
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            if isinstance(target, ast.Attribute) and (home := aliases.get(path, {}).get(ast.unparse(target.value))):
+                assert home == "late_binding", f"{path}:{node.lineno} assigns a name of another module"
+                assert target.attr not in assigned.setdefault(path, set())
+                assigned[path].add(target.attr)
+    assert assigned == ASSIGNED_SLOTS
+    assert {slot for slot, node in list_slots().items() if node.value is None} == set().union(*assigned.values())
+
+
+def test_deferred_slots_fit_the_functions_that_they_are_bound_to() -> None:
+    found: dict[str, set[str]] = {}
+    for slot, node in list_slots().items():
+        if isinstance(node.value, ast.Call):
+            own, module, *function = map(ast.literal_eval, node.value.args)
+            assert own == slot
+            found.setdefault(module, set()).add(slot)
+            bound = getattr(import_module(f"pullback.{module}"), *function or (slot,))
+            inspect.signature(bound).bind(*node.annotation.slice.elts[0].elts)  # as many arguments as its type has
+    assert found == DEFERRED_SLOTS
+
+
+def test_slots_are_bound_at_import_or_by_their_first_call() -> None:
+    program = """
+import sys
+import pullback
+from pullback import late_binding
+slots = [name for name in late_binding.__annotations__ if not callable(getattr(late_binding, name, None))]
+assert not slots, slots
+assert "pullback.compiler" not in sys.modules and "pullback.interop.numpy" not in sys.modules
+late_binding.find_blas(), late_binding.load_array_api(), late_binding.load_scipy_fft()
+assert late_binding.find_blas is sys.modules["pullback.compiler.target"].find_blas
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_slots_are_read_when_they_are_called() -> None:
+    """A name that is imported from late_binding would stay what the slot was bound to at that time."""
+    assert not [path for path, node in walk_modules() if "pullback.late_binding" in list_imports(node)]
+
+
 def list_public_names(module: ModuleType) -> Iterator[tuple[str, object]]:
     """Yield every name that the package exports; modules are skipped."""
     for attribute in dir(module):
@@ -258,8 +342,9 @@ def test_lazily_imported_names_match_their_modules() -> None:
     program = """
 import sys
 import pullback as pb
-from pullback.core.tensor import MethodLater, Tensor
-late = {name for name, value in vars(Tensor).items() if isinstance(value, MethodLater)}
+from pullback.core.tensor import Tensor
+from pullback.late_binding import DeferredMethod
+late = {name for name, value in vars(Tensor).items() if isinstance(value, DeferredMethod)}
 assert late and "pullback.ops.linalg" not in sys.modules and "numpy.fft" not in sys.modules
 pb.train.adam(0.1)
 assert "numpy.ma" not in sys.modules

@@ -3,18 +3,15 @@
 # ruff: noqa: I001  # by subject, not by alphabet
 # fmt: off
 
-from functools import partial as _partial
 from importlib import import_module as _import_module
 from sys import modules as _modules
 from types import ModuleType as _Module
 
 # ---- What users hold
 
-from pullback.core import accelerate as _accelerate
-from pullback.core import lapack as _lapack
-from pullback.core import native as _native
+from pullback import late_binding as _late_binding
 from pullback.core.op import build_ops as _build_ops
-from pullback.core.tensor import LATER as _ABOVE, MethodLater as _MethodLater, Tensor as Tensor
+from pullback.core.tensor import Tensor as Tensor
 from pullback.core.variable import Variable as Variable, variable as variable
 from pullback.core.rowsparse import RowSparse as RowSparse
 from pullback.core.convert import (
@@ -176,6 +173,7 @@ _LAZY_OPS = {  # modules of ops, with the names in `pb`
     ],
     "ops.signal": ["signal"],
     "ops.special": ["special"],
+    "ops.special.functions": [],
     "ops.spectral": ["spectral"],
 }  # fmt: skip
 _METHODS = {  # of tensors, that these modules define
@@ -295,20 +293,21 @@ _INTERNAL = {
     "diagnostics",
     "display",
     "interop",
+    "late_binding",
     "names",
     "numerics",
     "ops",
     "tracebacks",
     "transforms",
 }
-_loaded: set[str] = set()  # those of _LAZY_OPS
+_loaded: set[str] = set()  # modules by ``_load``
 _LATER = {name: module for module, names in _LAZY_MODULES.items() for name in names}
 
 
 def _load(path: str) -> _Module:
     """Import a module of this package; what an import of pullback does with its ops and names is done for it too."""
     module = _import_module(f"pullback.{path}")
-    if path in _LAZY_OPS and path not in _loaded:
+    if path not in _loaded:
         _loaded.add(path)
         for name in _METHODS.get(path, ()):
             setattr(Tensor, name, _answers.check_keywords(vars(Tensor)[name]))
@@ -325,12 +324,10 @@ def _load_numpy_module(name: str) -> bool:
 
 def _load_ops() -> bool:
     """Import all ops, and what they implement of NumPy; return whether that was still to be done."""
-    if _ABOVE["all_ops"] is not _load_ops:
-        return False
-    for path in (*_LAZY_OPS, *_NUMPY_TABLES):
+    waiting = [path for path in (*_LAZY_OPS, *_NUMPY_TABLES) if path not in _loaded]
+    for path in waiting:
         _load(path)
-    _ABOVE["all_ops"] = lambda: False
-    return True
+    return bool(waiting)
 
 
 def __getattr__(name: str) -> object:
@@ -350,38 +347,15 @@ def __dir__() -> list[str]:
     return sorted(n for n in {*globals(), *_LATER} if not n.startswith("_") and n not in _INTERNAL)
 
 
-def _load_handler(name: str, path: str, *args: object) -> object:
-    """Import the module that puts a function into ``LATER`` under this name, and call it."""
-    _import_module(f"pullback.{path}")
-    return _ABOVE[name](*args)
-
-
-for _name, _path in {
-    "function": "interop.numpy", "ufunc": "interop.numpy", "sparse": "interop.sparse",
-    "roll_steps": "transforms.backward_loops",
-}.items():  # fmt: skip
-    _ABOVE[_name] = _partial(_load_handler, _name, _path)
-_ABOVE["array_namespace"] = lambda: _import_module("pullback.array_api")
-_ABOVE["special"] = lambda: _load("ops.special")
-_ABOVE["special_functions"] = lambda: _import_module("pullback.ops.special.functions")
-_ABOVE["show_array"] = lambda *given: _import_module("pullback.display.values").show_array(*given)
-_ABOVE["render_frame"] = lambda *given: _import_module("pullback.display.html").render_frame(*given)
-_ABOVE["linalg"] = lambda: _import_module("pullback.ops.linalg")
-_ABOVE["all_ops"] = _load_ops
-_ABOVE["numpy_module"] = _load_numpy_module
-_ABOVE["scipy_fft"] = lambda: _import_module("pullback.scipy.fft")
-_native.load = lambda compiles: _import_module("pullback.compiler.runtime.abi.eager_ops").load(compiles)
-_lapack.find_routines = lambda: _import_module("pullback.compiler.target").find_blas()
-_KERNELS = "pullback.compiler.eager_kernels"
-_accelerate.compile_formula = lambda *given: _import_module(f"{_KERNELS}.single_ops").compile_formula(*given)
-_accelerate.compile_function = lambda *given: _import_module(f"{_KERNELS}.elements").compile_function(*given)
-_accelerate.compile_sum = lambda *given: _import_module(f"{_KERNELS}.sums").compile_sum(*given)
+_late_binding.load_module = _load
+_late_binding.load_ops = _load_ops
+_late_binding.load_numpy_module = _load_numpy_module
 
 # ---- Names of other libraries are answered with those here
 
 for _path, _names in _METHODS.items():
     for _name in _names if f"pullback.{_path}" not in _modules else ():
-        setattr(Tensor, _name, _MethodLater(_name, _partial(_load, _path)))
+        setattr(Tensor, _name, _late_binding.DeferredMethod(_name, _path))
 _answers.install_answers(*[name for name, module in _MODULES.items() if module in _modules])
 _build_ops()
 if not _is_enabled("lazy ops"):

@@ -1,7 +1,7 @@
 """Machine code for eager ops on large arrays: convolutions, pooling, scans and functions such as ``exp``.
 
-The compiler imports this package, not the other way round: ``pullback/__init__.py`` sets ``compile_formula`` and
-``compile_function``, which import the compiler when the first such op runs.  NumPy runs all other ops.
+The compiler imports this package, not the other way round: ``late_binding`` has ``compile_formula``,
+``compile_function`` and ``compile_sum``, which import it when the first such op runs.  NumPy runs all other ops.
 
 Machine code and NumPy round differently.  So which of them runs an op depends on shapes, dtypes and parameters alone,
 and is decided once for each signature in a process: the same call gives the same numbers every time.
@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from pullback import late_binding
 from pullback.core.context import bind
 from pullback.core.tensor import BY_KERNEL, RAW
-from pullback.numerics import small_arrays
 from pullback.settings import is_enabled
 
 Program = Callable[..., Any]
@@ -36,14 +36,6 @@ class Elements(NamedTuple):
 MAX_NUMPY_ELEMENTS = 8192  # up to this size NumPy runs an op that takes it several function calls
 MAX_SIGNATURES = 512  # compiled in a process; beyond it NumPy runs new ones, as shapes seem to vary
 
-# compile_formula(f, [(shape, dtype) of each input]) returns a function of arrays for a function of tensors, such as an
-# op with its parameters; None if it cannot be compiled.
-compile_formula: Callable[[Callable[..., Any], list[tuple[Any, Any]]], Program | None] | None = None
-# compile_function(op, dtype, which operands are single numbers) returns the function of an op, or None.
-compile_function: Callable[[Any, Any, tuple[bool, ...]], Elements | None] | None = None
-# compile_sum(dtype) returns ``f(x, out, outer, count, inner)``, which sums over the middle of three axes, or None.
-# ``f`` returns whether all sums are finite.
-compile_sum: Callable[[Any], Callable[..., bool] | None] | None = None
 _programs: dict[Any, Program | None] = {}
 _functions: dict[Any, Elements | None] = {}
 _sums: dict[str, Any] = {}  # by the dtype's character
@@ -127,7 +119,7 @@ def _compile(kernel: Callable[..., Any], *args: Any) -> Program | None:
         return op.call([*tensors], dict(zip(op.params, args[count:], strict=True)))
 
     run.__name__ = kernel.__name__ if op is None else op.name
-    return None if compile_formula is None else compile_formula(run, [*args[:count]])
+    return late_binding.compile_formula(run, [*args[:count]])
 
 
 # ---- elementwise functions, compiled for arrays of any length
@@ -142,7 +134,7 @@ FUNCTIONS = frozenset({
 def find_function(ufunc: Any, values: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Elements | None:
     """Return machine code for a NumPy function whose result has this shape and dtype; None if NumPy should run it."""
     # Not split into smaller functions: every op on big arrays calls this, and mostly NumPy runs the op.
-    if (ufunc not in FUNCTIONS and ufunc not in _kernels) or not _is_compiled(dtype) or compile_function is None:
+    if (ufunc not in FUNCTIONS and ufunc not in _kernels) or not _is_compiled(dtype):
         return None
     repeated = []
     for v in values:
@@ -161,8 +153,10 @@ def _compile_function(key: tuple[Any, ...], dtype: np.dtype[Any]) -> Elements | 
     ufunc, _, *repeated = key
     with _lock:
         if key not in _functions and _compiles.get():
-            compiles = compile_function is not None and is_enabled("eager kernels") and not all(repeated)
-            _functions[key] = compile_function(BY_KERNEL[ufunc], dtype, tuple(repeated)) if compiles else None  # type: ignore[misc]
+            compiles = is_enabled("eager kernels") and not all(repeated)
+            _functions[key] = (
+                late_binding.compile_function(BY_KERNEL[ufunc], dtype, tuple(repeated)) if compiles else None
+            )
         return _functions.get(key)
 
 
@@ -246,8 +240,7 @@ def sum_middle(x: Any, outer: int, count: int, inner: int) -> Any:
     if char not in _sums:
         with _lock:
             if char not in _sums and _compiles.get():
-                compiles = is_enabled("eager kernels") and compile_sum is not None
-                _sums[char] = compile_sum(np.dtype(char)) if compiles else None  # type: ignore[misc]
+                _sums[char] = late_binding.compile_sum(np.dtype(char)) if is_enabled("eager kernels") else None
     run = _sums.get(char)
     if run is None or not x.dtype.isnative or not x.flags.aligned:
         return None
@@ -255,4 +248,4 @@ def sum_middle(x: Any, outer: int, count: int, inner: int) -> Any:
     return z if run(x, z, outer, count, inner) else None
 
 
-small_arrays.sum_middle = sum_middle
+late_binding.sum_middle = sum_middle

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy import float32, float64, generic, ndarray
 
+from pullback import late_binding
 from pullback.core.memory import Large
-from pullback.core.tensor import LATER, OBJECT, Tensor
+from pullback.core.tensor import OBJECT, Tensor
 from pullback.core.weak import WEAK_TYPES, Weak, are_numbers, is_weak, weaken, weaken_value
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         return weaken_value(z) if are_numbers(args) else z
     z = top.interpret(op, tuple(args), params)
     if op.makes_views:
-        return LATER["note_view"](z, args[0], op, params)
+        return late_binding.note_view(z, args[0], op, params)
     numbers = top.stands_for_numbers or op.chooses or type(args[-1]) is float or type(args[0]) is float
     return weaken(z) if numbers and is_weak(op, args) else z
 

@@ -1,26 +1,25 @@
 """Triangular systems and LU factors by the routines of NumPy's own OpenBLAS, which NumPy itself has no functions for.
 
-The compiler imports this package, not the other way round: ``pullback/__init__.py`` sets ``find_routines``.  Every
-function here returns None where there is no such library, or where an array is small or of another dtype; the caller
-uses NumPy then.
+The compiler imports this package, not the other way round: ``late_binding.find_blas`` gives the
+addresses of the routines by name.  Every function here returns None where there is no such library, or where an array
+is small or of another dtype; the caller uses NumPy then.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
 
+from pullback import late_binding
 from pullback.settings import is_enabled
 
 if TYPE_CHECKING:
     from pullback.typing import Array
 
-find_routines: Callable[[], dict[str, int]] | None = None  # gives their addresses by name
 MIN_ROWS = 48  # of a matrix for which a call by ctypes is worth its time
 ROWS, LEFT, UPPER, LOWER, NOT_TRANSPOSED, TRANSPOSED, NOT_UNIT = 101, 141, 121, 122, 111, 112, 131  # of CBLAS
 BLOCK_COLUMNS = 64  # for which getri gets memory, so that it works by blocks
@@ -43,9 +42,7 @@ def _find(name: str, char: str) -> Any:
 @cache
 def _load(name: str, char: str) -> Any:
     """Return a routine for a dtype, None if there is none."""
-    if find_routines is None:
-        return None
-    address = find_routines().get(LETTERS[char] + name)
+    address = late_binding.find_blas().get(LETTERS[char] + name)
     if not address:
         return None
     number = ctypes.c_float if char == "f" else ctypes.c_double

@@ -16,7 +16,7 @@ import numpy as np
 from numpy import ndarray
 
 from pullback.core import native
-from pullback.core.accelerate import FUNCTIONS, find_function, run_function
+from pullback.core.accelerate import FUNCTIONS, compile_nothing, find_function, run_function
 from pullback.core.residuals import drop_residual
 from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.settings import is_enabled
@@ -296,7 +296,8 @@ def _count_temporaries() -> list[int]:
 
 
 if TRUSTED:
-    TEMPORARY = _count_temporaries()
+    with compile_nothing():
+        TEMPORARY = _count_temporaries()
 
 
 def unwrap_scratch(a: object) -> Any:

@@ -1,7 +1,6 @@
 """Machine code for small eager ops and for the backward pass, used once a process has recorded enough nodes.
 
-The compiler imports this package, not the other way round: ``pullback/__init__.py`` sets ``load``, which returns a
-machine or None.
+The compiler imports this package, not the other way round: ``late_binding.load_native_ops`` returns a machine or None.
 Machine code that is in the disk cache is loaded early; it is compiled only for a process that records many nodes.
 Every function has a version in Python, which is used where machine code finds unusual operands.
 """
@@ -10,16 +9,15 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
 from threading import RLock
 from typing import Any
 
+from pullback import late_binding
 from pullback.settings import is_enabled
 
 NODES_TO_LOAD = 1000  # nodes in backward passes until machine code is looked up in the disk cache
 NODES_TO_COMPILE = 10000  # the same until it is compiled
 
-load: Callable[[bool], Any] | None = None  # returns the machine; with True it is compiled if it is not cached
 machine: Any = None  # with ``walk(nodes)``, ``make_op(op)`` and ``describe_step(step)``
 built: list[Any] = []  # ops whose functions were built already, which are built again to use the machine
 _counts = {"seen": 0, "next": NODES_TO_LOAD}
@@ -43,7 +41,7 @@ def start(compiles: bool = True) -> bool:
         _counts["next"] = sys.maxsize if compiles else NODES_TO_COMPILE
         if not (compiles or _loaded or is_enabled("disk cache")):  # nowhere to look it up
             return False
-        if not _loaded and load is not None and is_enabled("native ops") and (found := _load(compiles)) is not None:
+        if not _loaded and is_enabled("native ops") and (found := _load(compiles)) is not None:
             _loaded.append(found)
         if not _loaded:
             return False
@@ -54,10 +52,12 @@ def start(compiles: bool = True) -> bool:
 
 
 def _load(compiles: bool) -> Any:
-    """Return the machine; None, with a warning, if it cannot be made: gradients are then computed in Python."""
-    assert load is not None
+    """Return the machine; None, with a warning, if it cannot be made: gradients are then computed in Python.
+
+    With ``compiles`` it is compiled if it is not in the disk cache.
+    """
     try:
-        return load(compiles)
+        return late_binding.load_native_ops(compiles)
     except (OSError, RuntimeError, ValueError) as error:
         warnings.warn(
             f"small ops are run in Python, which is right but slower: their machine code could not be made ({error}).",

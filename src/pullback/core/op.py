@@ -19,6 +19,7 @@ import numpy as np
 from numpy import ndarray
 from numpy.exceptions import AxisError
 
+from pullback import late_binding
 from pullback.core import hooks, native, templates
 from pullback.core.accelerate import FUNCTIONS, run_elements, run_pairs
 from pullback.core.axes import Acts, broadcast, elementwise1, elementwise2, moves
@@ -57,7 +58,7 @@ from pullback.core.templates import (
     UNARY,
     UNARY_WITH_PARAMS,
 )
-from pullback.core.tensor import ARRAYS, BY_KERNEL, LATER, NUMPY, OBJECT, RAW, Tensor
+from pullback.core.tensor import ARRAYS, BY_KERNEL, NUMPY, OBJECT, RAW, Tensor
 from pullback.core.weak import weaken_value
 from pullback.core.writes import define_in_place, note_view
 from pullback.errors import (
@@ -115,7 +116,7 @@ def list_ops() -> list[Op]:
     >>> len(list_ops()) > 200
     True
     """
-    LATER["all_ops"]()
+    late_binding.load_ops()
     return [*REGISTRY.values()]
 
 
@@ -126,7 +127,7 @@ def find_op(name: str) -> Op | None:
     (<ufunc 'sin'>, None)
     """
     if name not in REGISTRY:
-        LATER["all_ops"]()
+        late_binding.load_ops()
     return REGISTRY.get(name)
 
 
@@ -171,7 +172,7 @@ def call_with_unknown(op: Op, args: tuple[Any, ...], unknown: dict[str, Any], pa
     is_numpy = not (getattr(op.kernel, "__module__", None) or "").startswith("pullback.")
     if unknown and is_numpy and NUMPY_KEYWORDS.issuperset(unknown) and any(isinstance(a, Tensor) for a in args):
         given = {k: v for k, v in params.items() if v is not op.params[k]}
-        return LATER["function"](op.kernel, args, given | unknown)
+        return late_binding.call_function(op.kernel, args, given | unknown)
     raise make_call_error(op.function, unknown, op.required)
 
 
@@ -236,7 +237,7 @@ class Op:
         self.saving = saving
         self.space: dict[str, Any] = {"OP": self}
         hooks.add_op(self)
-        self.function = self._stub(first_call, doc)
+        self.function: FunctionType = self._stub(first_call, doc)
         signed = OPERATORS.get(kernel, ("",))[0] in REFLECTED
         self.reflected = self._stub(first_reflected, doc) if signed else None
         self.function.__wrapped__ = doc  # type: ignore[attr-defined]

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback import late_binding
 from pullback.core.callers import is_in_place, is_operator
 from pullback.core.convert import as_array, unwrap_constant
 from pullback.core.interpreter import PLAIN_VALUES
 from pullback.core.tape import constant
-from pullback.core.tensor import ARRAYS, BY_KERNEL, LATER, OBJECT, Tensor, is_foreign
+from pullback.core.tensor import ARRAYS, BY_KERNEL, OBJECT, Tensor, is_foreign
 from pullback.core.weak import WEAK_TYPES, Weak, weaken
 from pullback.errors import ArgumentError
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def call_prepared(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Call an op after reading variables and converting lists, object arrays and weak tensors."""
     if any(hasattr(a, "tocoo") for a in args):
-        return LATER["sparse"](op, args)
+        return late_binding.call_with_sparse(op, args)
     symbolic = next((a for a in args if hasattr(type(a), "apply_op")), None)
     if symbolic is not None:  # of a functional model, which applies the op to values later
         return symbolic.apply_op(op.name, args, params)

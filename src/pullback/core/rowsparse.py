@@ -13,9 +13,10 @@ import numpy as np
 from numpy import ndarray
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from pullback import late_binding
 from pullback.core.convert import as_shape, as_value
 from pullback.core.memory import is_sole
-from pullback.core.tensor import LATER, Tensor, read_sizes, strip
+from pullback.core.tensor import Tensor, read_sizes, strip
 from pullback.errors import ArgumentError, IndexRangeError, ShapeError
 from pullback.numerics.rows import add_rows
 
@@ -97,7 +98,7 @@ class RowSparse(NDArrayOperatorsMixin):
         array([0., 5., 0.])
         """
         if isinstance(self.values, Tensor) or self.is_symbolic:
-            return LATER["scatter_add"](self.values, self.indices, self.shape)
+            return late_binding.scatter_add(self.values, self.indices, self.shape)
         dense = np.zeros(self.shape, self.dtype)
         if self.values.size:
             add_rows(dense, self.indices, self.values, True)
@@ -132,7 +133,7 @@ class RowSparse(NDArrayOperatorsMixin):
         firsts = order[first]
         rows = self.indices[firsts]
         if isinstance(self.values, Tensor):
-            sums = LATER["scatter_add"](self.values, group_rows(self.indices, 0), (len(rows), *self.shape[1:]))
+            sums = late_binding.scatter_add(self.values, group_rows(self.indices, 0), (len(rows), *self.shape[1:]))
         else:
             sums = self.values.take(firsts, 0)
             again = ~first

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import float64, ndarray
 
+from pullback import late_binding
 from pullback.core import hooks, native
 from pullback.core.capture import check_captured
 from pullback.core.convert import as_value, has_tensors, join_tensors, unwrap_constant
@@ -40,7 +41,7 @@ from pullback.core.memory import (
 )
 from pullback.core.rowsparse import RowSum
 from pullback.core.source import LOOPS, find_user_place
-from pullback.core.tensor import LATER, RAW, Tensor
+from pullback.core.tensor import RAW, Tensor
 from pullback.errors import GradientError
 
 if TYPE_CHECKING:
@@ -379,7 +380,7 @@ def forget(node: Tensor) -> None:
 
 def note_constant(node: Tensor) -> None:
     """Link a view to its base at once: the ``note`` of tensors that are on no tape."""
-    LATER["link_constant"](node)
+    late_binding.link_constant(node)
 
 
 class Tape(dict[Any, Any]):
@@ -522,7 +523,7 @@ class Tape(dict[Any, Any]):
         """Return the value that this tape saves; a tensor of a lower level is replaced by one that no write changes."""
         if type(a) in TAPED and (a.meta.tape is self or not a.level):
             return a.value
-        return LATER["alias"](a) if self.level else a
+        return late_binding.make_alias(a) if self.level else a
 
     def _compute(self, op: Op, args: tuple[Any, ...], values: list[Any], params: dict[str, Any]) -> Any:
         """Return the value of an op; a big elementwise result is written to a recycled buffer if there is one."""
@@ -546,7 +547,7 @@ class Tape(dict[Any, Any]):
     def list_steps(self) -> list[Tensor]:
         """Return the nodes in order, each with the operands that it saw before later in-place writes."""
         if self.has_writes:
-            LATER["resolve_writes"](self)
+            late_binding.resolve_writes(self)
         if self.captured:
             check_captured(self.captured)
         return self.nodes
@@ -564,7 +565,7 @@ class Tape(dict[Any, Any]):
             try:
                 self.walk()
             finally:
-                LATER["redo_writes"](self)
+                self._redo_writes()
             return
         nodes = self.nodes
         if native.machine is not None:
@@ -604,6 +605,12 @@ class Tape(dict[Any, Any]):
             g = x = y = z = v = w = d = e = None  # stale locals would hide that an array has one holder
             s.back(r)
             r.x = r.y = None
+
+    def _redo_writes(self) -> None:
+        """Restore the newest values of written tensors after a backward pass: the user may still hold them."""
+        for x, value, meta in self.written.values():
+            x.value, x.meta = value, meta
+        self.written.clear()
 
 
 def walk_node(r: Tensor) -> None:
@@ -869,5 +876,5 @@ def as_tensor(x: Any) -> Tensor:
     return x if isinstance(x, Tensor) else make_constant(x)
 
 
-LATER["constant"] = constant
+late_binding.constant = constant
 LOOPS.add(id(Tape.walk.__code__))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback import late_binding
 from pullback.core import hooks
 from pullback.core.callers import (
     MEANS,
@@ -47,18 +48,6 @@ INSTEAD = {  # the advice of errors where a plain value is refused
 }
 STANDARDS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # versions of the Array API
 VALUELESS = (BatchedValueError, SymbolValueError)  # errors of tensors that have no single value
-LATER: dict[str, Any] = {}  # what files above this one put in: "constant", "alias", "ufunc" and "function" of NumPy, …
-
-
-class MethodLater:
-    """A method of tensors that is defined in a module not imported yet: access imports the module, which sets it."""
-
-    def __init__(self, name: str, load: Callable[[], object]) -> None:
-        self.name, self.load = name, load
-
-    def __get__(self, instance: Tensor | None, owner: type[Tensor]) -> Any:
-        self.load()
-        return getattr(owner if instance is None else instance, self.name)
 
 
 class Tensor(TensorOps):
@@ -216,7 +205,7 @@ class Tensor(TensorOps):
 
         A tensor that another transform follows keeps its value there, even if it is written to later.
         """
-        return LATER["alias"](self) if self.level else self
+        return late_binding.make_alias(self) if self.level else self
 
     def call_unfollowed(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
         """Return ``f`` of what is beneath this level, which is the highest."""
@@ -236,7 +225,7 @@ class Tensor(TensorOps):
             args = arrange_coefficients(_getframe(1), args)
         if method == "__call__" and op is not None and not kwargs and first in PLAIN and type(args[-1]) in PLAIN:
             return op.function(*args)
-        return LATER["ufunc"](ufunc, method, args, kwargs)
+        return late_binding.call_ufunc(ufunc, method, args, kwargs)
 
     def __array_function__(
         self, func: Callable[..., Any], types: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -250,7 +239,7 @@ class Tensor(TensorOps):
         stand_in = NUMPY.get(func)
         if stand_in is not None:
             return stand_in(*args, **kwargs)
-        return LATER["function"](func, args, kwargs)
+        return late_binding.call_function(func, args, kwargs)
 
     def _choose_array(self) -> Callable[..., Any]:
         """Return the method by which NumPy makes an array; what it returns raises if a transform follows the values.
@@ -288,7 +277,7 @@ class Tensor(TensorOps):
 
     def _elements(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Any:
         """Return an object array of the elements, which NumPy can index and join, in the same order in memory."""
-        made = np.empty_like(LATER["layout"](self), object)
+        made = np.empty_like(late_binding.get_layout(self.read()), object)
         x = self.astype(float) if self.dtype.kind in "biu" and is_called_by(SERIES_FILES) else self  # as NumPy does
         for index in np.ndindex(self.shape):
             made[index] = x[index] if index else x
@@ -312,8 +301,8 @@ class Tensor(TensorOps):
             versions = ", ".join(str(version) for version in STANDARDS[1:])
             raise ArgumentError(f"__array_namespace__: api_version must be one of {versions}, got {api_version!r}.")
         if self.read().level:
-            LATER["namespace_of_traced"]()
-        return LATER["array_namespace"]()
+            late_binding.keep_gradients()
+        return late_binding.load_array_api()
 
     @property
     def device(self) -> str:
@@ -459,7 +448,7 @@ class Tensor(TensorOps):
         return np.copy(self)  # type: ignore[return-value]
 
     def __reduce__(self) -> Any:
-        return LATER["constant"], (np.array(self._concrete("pickle")),)
+        return late_binding.constant, (np.array(self._concrete("pickle")),)
 
     # ---- printing
 
@@ -478,8 +467,7 @@ class Tensor(TensorOps):
             values = np.asarray(concrete(self))
         except VALUELESS:
             return None
-        html: str = LATER["show_array"](*self._describe(), values)
-        return html
+        return late_binding.show_array(*self._describe(), values)
 
     def _describe(self) -> tuple[str, tuple[str, ...]]:
         """Return the title and the facts that a notebook shows."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.tensor import ARRAYS, LATER, PLAIN, Tensor, Wrapped
+from pullback import late_binding
+from pullback.core.tensor import ARRAYS, PLAIN, Tensor, Wrapped
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -152,7 +153,7 @@ def stands_for_number(x: Any) -> bool:
 def weaken_value(z: Value) -> Any:
     """Return a value that was computed from Python numbers only as a weak value."""
     if type(z) is np.ndarray:
-        return weaken(LATER["constant"](z)) if z.dtype.kind == "f" else z
+        return weaken(late_binding.constant(z)) if z.dtype.kind == "f" else z
     made = WEAK_NUMBERS.get(type(z))
     return z if made is None else made(z)
 

@@ -25,10 +25,11 @@ from weakref import ref
 import numpy as np
 from numpy import ndarray
 
+from pullback import late_binding
 from pullback.core import hooks
 from pullback.core.memory import Large, node_of
 from pullback.core.tape import SAME, TAPED, Step, Tape, as_tensor, make_node, make_writing
-from pullback.core.tensor import LATER, PLAIN, Tensor, Wrapped
+from pullback.core.tensor import PLAIN, Tensor, Wrapped
 from pullback.errors import ArgumentError, ShapeError, VariableError
 from pullback.numerics.axis_arguments import is_broadcastable
 
@@ -509,12 +510,6 @@ def make_twin(x: Any) -> Any:
     return made
 
 
-LATER["alias"] = make_alias
-LATER["layout"] = lambda x: get_layout(x.read())
-LATER["note_view"] = note_view
-LATER["link_constant"] = link_constant
-
-
 class Version:
     """The version of a written tensor at one point of the tape; stored in the slot ``g`` of that tensor meanwhile."""
 
@@ -654,15 +649,11 @@ def undo_write(w: Tensor) -> None:
 WRITE = Step(None, back=undo_write, needs_z=False)
 
 
-def redo_writes(tape: Tape) -> None:
-    """Restore the newest values of written tensors after a backward pass: the user may still hold them."""
-    for x, value, meta in tape.written.values():
-        x.value, x.meta = value, meta
-    tape.written.clear()
-
-
-LATER["resolve_writes"] = resolve_writes
-LATER["redo_writes"] = redo_writes
+late_binding.make_alias = make_alias
+late_binding.get_layout = get_layout
+late_binding.note_view = note_view
+late_binding.link_constant = link_constant
+late_binding.resolve_writes = resolve_writes
 
 
 # ---- x += y

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.tensor import LATER, Tensor
+from pullback import late_binding
+from pullback.core.tensor import Tensor
 
 
 def register_einops(module: ModuleType) -> None:
@@ -71,7 +72,7 @@ class FourierBackend:
     def __ua_function__(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not any(isinstance(a, Tensor) for a in (*args, *kwargs.values())):
             return NotImplemented
-        function = getattr(LATER["scipy_fft"](), method.__name__, None)
+        function = getattr(late_binding.load_scipy_fft(), method.__name__, None)
         return NotImplemented if function is None else function(*args, **kwargs)
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.tensor import BY_KERNEL, LATER, NUMPY, UNARY, Tensor, is_foreign, strip
+from pullback import late_binding
+from pullback.core.tensor import BY_KERNEL, NUMPY, UNARY, Tensor, is_foreign, strip
 from pullback.core.writes import fit_result, write
 from pullback.errors import ArgumentError
 from pullback.interop import (
@@ -125,7 +126,8 @@ def find_call(func: Any) -> Any:
         if func in table:
             return table[func]
     is_op = func in BY_KERNEL
-    if LATER["numpy_module"](func.__module__) or (not is_op and LATER["all_ops"]()):  # np.linalg, np.fft; rare ones
+    # np.linalg and np.fft, then rare ones
+    if late_binding.load_numpy_module(func.__module__) or (not is_op and late_binding.load_ops()):
         return find_call(func)
     return BY_KERNEL[func].function if is_op else None
 
@@ -252,16 +254,10 @@ def _get_method(ufunc: Any, method: str) -> tuple[str, Any]:
     return (name, ufunc) if method == "__call__" else (f"{name}.{method}", getattr(ufunc, method))
 
 
-def _find_special_function(ufunc: Any) -> Any:
-    """Return the function for a ufunc of SciPy's that is no op, None for other ufuncs."""
-    name = LATER["special"]().find_name(ufunc) if "scipy.special" in sys.modules else ""
-    return LATER["special_functions"]().get_function(name) if name else None
-
-
 def find_ufunc_op(ufunc: Any) -> Any:
     """Return the op for a ufunc of NumPy's or SciPy's, None if there is none."""
     op = BY_KERNEL.get(ufunc)
-    return LATER["special"]().find_scipy_op(ufunc) if op is None and "scipy.special" in sys.modules else op
+    return late_binding.find_scipy_op(ufunc) if op is None and "scipy.special" in sys.modules else op
 
 
 def find_ufunc_call(ufunc: Any, method: str) -> tuple[Any, tuple[str, ...]]:
@@ -269,7 +265,9 @@ def find_ufunc_call(ufunc: Any, method: str) -> tuple[Any, tuple[str, ...]]:
     if method != "__call__":
         return getattr(numpy_ufunc_methods, method, lambda _: None)(ufunc), METHOD_PARAMETERS
     op = find_ufunc_op(ufunc)
-    call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc) or _find_special_function(ufunc)
+    call = op.function if op is not None else numpy_ufuncs.CALLS.get(ufunc)
+    if call is None and "scipy.special" in sys.modules:
+        call = late_binding.find_special_function(ufunc)
     return call, numpy_ufuncs.TAKES.get(ufunc, ())
 
 
@@ -321,7 +319,3 @@ def convert_lists(args: tuple[Any, ...]) -> tuple[Any, ...]:
         return args
     made = align_operands(args)
     return tuple(b if isinstance(a, list | tuple) else a for a, b in zip(args, made, strict=True))
-
-
-LATER["function"] = call_function
-LATER["ufunc"] = call_ufunc

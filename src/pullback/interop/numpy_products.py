@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback import late_binding
 from pullback.core.convert import check_real
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import LATER, call_unfollowed, strip
+from pullback.core.tensor import call_unfollowed, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands
 from pullback.numerics.axis_arguments import LETTERS, resolve_axes
@@ -128,7 +129,7 @@ def _matrix_norm(x: Value, /, *, keepdims: bool = False, ord: str | float = "fro
     if ord in ("f", "fro"):
         return norms.euclidean_norm(x, (-2, -1), keepdims)
     if ord not in (1, -1, np.inf, -np.inf):
-        return LATER["linalg"]().matrix_norm(x, ord, keepdims)
+        return late_binding.matrix_norm(x, ord, keepdims)
     first, second = (-2, -1) if abs(ord) == 1 else (-1, -2)
     sums = np.sum(np.absolute(x), axis=first, keepdims=True)
     z = (np.max if ord > 0 else np.min)(sums, axis=second, keepdims=True)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.tensor import LATER, Tensor
+from pullback import late_binding
+from pullback.core.tensor import Tensor
 
 MODULES = ("sklearn.metrics._regression", "sklearn.metrics._classification", "sklearn.metrics._ranking")
 enabled = True  # by the first dispatch; `uninstall` sets it to False
@@ -68,4 +69,4 @@ def uninstall() -> None:
             vars(sys.modules[name]).pop("float", None)
 
 
-LATER["namespace_of_traced"] = keep_gradients
+late_binding.keep_gradients = keep_gradients

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.op import Op, convert_operand
-from pullback.core.tensor import LATER
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops.segments import unsorted_segment_sum
 
@@ -49,6 +48,3 @@ def call_with_sparse(op: Op, args: Sequence[Any]) -> Any:
         )
     x, y = args
     return multiply_sparse(x, y) if is_sparse(x) else np.transpose(multiply_sparse(y.T, np.transpose(x)))
-
-
-LATER["sparse"] = call_with_sparse

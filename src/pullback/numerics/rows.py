@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.errors import ShapeError
+from pullback.numerics.axis_arguments import resolve_axis
+
 if TYPE_CHECKING:
-    from pullback.typing import Array, Value
+    from pullback.typing import Array, Shape, Value
 
 MIN_ROW = 4  # elements in a row from which on adding whole rows is faster
 MAX_ONE_BY_ONE = 4096  # elements that are as quickly added one by one
 MAX_TABLE_ROWS = 64  # rows of a table to which much is quickest added by products
 PAIRS = {"f": "F", "d": "D"}  # two floats are added as one complex number, in about the time of one
 BLOCK_ROWS = 1024  # rows of one product, so that its matrix of ones and zeros stays in the cache
+MIN_COMPILED = 1 << 15  # added elements from which machine code is worth compiling
+MIN_COMPILED_ROW = 4  # contiguous elements from which it is faster
 
 
 def add_rows(into: Array, rows: Any, values: Array, fresh: bool = False) -> None:
@@ -92,6 +97,71 @@ def _add_by_rounds(into: Array, rows: Value, values: Array, fresh: bool) -> Any:
         into[at] = sums
         left = left[~served]
     return left
+
+
+def resolve_gather_axes(
+    name: str, x: Shape, indices: Shape, axis: int | None, batch_dims: int | None
+) -> tuple[int, int]:
+    """Return the axis that ``indices`` are positions of and the number of batch axes, as non-negative integers.
+
+    >>> resolve_gather_axes("gather", (2, 3), (2, 4), -1, 1)
+    (1, 1)
+    """
+    if x and axis == 0 and not batch_dims:
+        return 0, 0
+    if not x:
+        raise ShapeError(f"{name}: x must have an axis to pick from, got rank 0.")
+    at = resolve_axis(len(x), 0 if axis is None else axis, name)
+    batch = int(batch_dims or 0)
+    batch = batch + len(indices) if batch < 0 else batch
+    if batch > at or x[:batch] != indices[:batch]:
+        raise ShapeError(
+            f"{name}: x has shape {x} and indices have shape {indices}; the first {batch} axes (batch_dims) must agree "
+            f"and come before axis {at}."
+        )
+    return at, batch
+
+
+def number_rows(indices: Value, batch: int, length: int) -> Any:
+    """Return indices into the flattened batches.
+
+    >>> number_rows(np.array([[0, 2], [1, -1]]), 1, 3)
+    array([[0, 2],
+           [4, 5]])
+    """
+    if not batch:
+        return indices
+    indices = indices.astype(np.intp)  # short integers would overflow
+    count = prod(indices.shape[:batch])
+    starts = np.arange(0, count * length, length) if length else np.zeros(count, np.intp)
+    if indices.size and indices.min() < 0:
+        indices = np.where(indices < 0, indices + length, indices)
+    return starts.reshape(indices.shape[:batch] + (1,) * (indices.ndim - batch)) + indices
+
+
+def scatter_rows(g: Any, indices: Value, shape: Shape, axis: int | None = 0, batch_dims: int | None = 0) -> Any:
+    """Return zeros of ``shape`` with the slices of ``g`` added at these positions of an axis.
+
+    >>> scatter_rows(np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), (3,))
+    array([2., 0., 5.])
+    """
+    shape = tuple(shape)
+    at, batch = resolve_gather_axes("scatter_add", shape, indices.shape, axis, batch_dims)
+    n = shape[at]
+    rest = shape[batch:at] + shape[at + 1 :]
+    e = np.zeros((*shape[:batch], n, *rest), g.dtype)
+    if g.size:
+        rows = number_rows(indices, batch, n).reshape(-1)
+        picked = indices.ndim - batch
+        if at > batch and picked:
+            g = np.moveaxis(g, range(at, at + picked), range(batch, batch + picked))
+        add_rows(e.reshape(-1, *rest), rows, g.reshape(-1, *rest), True)
+    return e if at == batch else np.moveaxis(e, batch, at)
+
+
+def is_worth_compiling(g: Array, indices: Array, *params: object) -> bool:
+    """Return whether machine code for ``scatter_rows`` of these arguments is worth the time to compile it."""
+    return type(indices) is np.ndarray and g.size >= max(MIN_COMPILED, MIN_COMPILED_ROW * indices.size)
 
 
 def mark_last_positions(positions: Array, size: int) -> Any:

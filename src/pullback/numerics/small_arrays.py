@@ -6,11 +6,12 @@ short rows is faster down the columns of a transposed copy.  The lengths are lim
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from pullback import late_binding
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Axis
@@ -26,9 +27,6 @@ MAX_SUMMED_ROW = 96  # elements of a row up to which many of them are summed by 
 MIN_SUMMED_ROW = 8  # elements that are added up; NumPy adds fewer as quickly
 MAX_SUMMED_BYTES = 16384  # of the elements beside each other; NumPy adds up longer ones as quickly
 ONES: dict[Any, Any] = {}
-# Gives the sums of an array in order over the axis in the middle of three, whose lengths it is given after the array;
-# None where NumPy is to sum.  ``core.accelerate`` sets it.
-sum_middle: Callable[[Any, int, int, int], Any] | None = None
 
 
 def get_ones(n: int, dtype: np.dtype[Any]) -> Any:
@@ -97,7 +95,7 @@ def _sum_large(x: Array, axis: Any, keepdims: bool) -> Any:
     """Return the sum of a large array by machine code; None if NumPy is to compute it."""
     ndim, shape = x.ndim, x.shape
     axes = range(ndim) if axis is None else axis if type(axis) in (tuple, list) else (axis,)
-    if sum_middle is None or not x.flags.c_contiguous or not all(type(a) is int and -ndim <= a < ndim for a in axes):
+    if not x.flags.c_contiguous or not all(type(a) is int and -ndim <= a < ndim for a in axes):
         return None
     along = sorted(a % ndim for a in axes)
     first, end = (along[0], along[-1] + 1) if along else (0, 0)
@@ -107,7 +105,7 @@ def _sum_large(x: Array, axis: Any, keepdims: bool) -> Any:
     inner = prod(shape[end:])
     if count < MIN_SUMMED_ROW or inner * x.itemsize > MAX_SUMMED_BYTES:
         return None
-    z = sum_middle(x, prod(shape[:first]), count, inner)
+    z = late_binding.sum_middle(x, prod(shape[:first]), count, inner)
     if z is None:
         return None
     return z.reshape((*shape[:first], *(1,) * (keepdims * len(along)), *shape[end:]))[()]

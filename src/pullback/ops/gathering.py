@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pullback import late_binding
 from pullback.core.accelerate import run_compiled_if
 from pullback.core.axes import moves
 from pullback.core.calculus import linear, no_derivative, rule
@@ -15,7 +16,7 @@ from pullback.core.convert import as_dtype, check_real, get_default_dtype
 from pullback.core.lowering import call, made_of, rows
 from pullback.core.op import convert_operand, method, op
 from pullback.core.rowsparse import rows_of_gather
-from pullback.core.tensor import LATER, read_sizes
+from pullback.core.tensor import read_sizes
 from pullback.errors import ArgumentError, IndexRangeError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.batching import batch_leading_axes
@@ -28,7 +29,14 @@ from pullback.numerics.positions import (
     scatter_nd_each,
     update_each,
 )
-from pullback.numerics.rows import add_rows, mark_last_positions
+from pullback.numerics.rows import (
+    add_rows,
+    is_worth_compiling,
+    mark_last_positions,
+    number_rows,
+    resolve_gather_axes,
+    scatter_rows,
+)
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Axis, DType, Lengths, ShapeLike, TensorLike, Value
@@ -39,9 +47,7 @@ __all__ = [
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
-MIN_COMPILED = 1 << 15  # added elements from which machine code is worth compiling
 MIN_COMPARED = 1 << 11  # elements from which machine code is worth compiling for topk, which takes NumPy several sorts
-MIN_COMPILED_ROW = 4  # contiguous elements from which it is faster
 
 
 def _check_integers(name: str, indices: Value) -> Any:
@@ -66,44 +72,13 @@ def _check_range(name: str, indices: Array, length: int, where: str) -> Any:
 # ---- along one axis
 
 
-def _resolve_gather_axes(
-    name: str, x: Shape, indices: Shape, axis: int | None, batch_dims: int | None
-) -> tuple[int, int]:
-    """Return the axis and the number of batch axes as non-negative integers."""
-    if x and axis == 0 and not batch_dims:
-        return 0, 0
-    if not x:
-        raise ShapeError(f"{name}: x must have an axis to pick from, got rank 0.")
-    at = resolve_axis(len(x), 0 if axis is None else axis, name)
-    batch = int(batch_dims or 0)
-    batch = batch + len(indices) if batch < 0 else batch
-    if batch > at or x[:batch] != indices[:batch]:
-        raise ShapeError(
-            f"{name}: x has shape {x} and indices have shape {indices}; the first {batch} axes (batch_dims) must agree "
-            f"and come before axis {at}."
-        )
-    return at, batch
-
-
 def _infer_gather_shape(s: Shape, i: Shape, axis: int, batch_dims: int) -> Shape:
-    at, batch = _resolve_gather_axes("gather", s, i, axis, batch_dims)
+    at, batch = resolve_gather_axes("gather", s, i, axis, batch_dims)
     return s[:at] + i[batch:] + s[at + 1 :]
 
 
-def _number_rows(indices: Value, batch: int, length: int) -> Any:
-    """Return indices into the flattened batches."""
-    if not batch:
-        return indices
-    indices = indices.astype(np.intp)  # short integers would overflow
-    count = prod(indices.shape[:batch])
-    starts = np.arange(0, count * length, length) if length else np.zeros(count, np.intp)
-    if indices.size and indices.min() < 0:
-        indices = np.where(indices < 0, indices + length, indices)
-    return starts.reshape(indices.shape[:batch] + (1,) * (indices.ndim - batch)) + indices
-
-
 def _gather(x: Array, indices: Array, axis: int | None = 0, batch_dims: int | None = 0) -> Any:
-    at, batch = _resolve_gather_axes("gather", x.shape, indices.shape, axis, batch_dims)
+    at, batch = resolve_gather_axes("gather", x.shape, indices.shape, axis, batch_dims)
     n = x.shape[at]
     indices = _check_integers("gather", indices)
     if not batch:
@@ -114,17 +89,13 @@ def _gather(x: Array, indices: Array, axis: int | None = 0, batch_dims: int | No
     _check_range("gather", indices, n, f"axis {at}")
     front = x if at == batch else np.moveaxis(x, at, batch)  # batch, n, between, after
     # batch, picked, between, after
-    rows = front.reshape(-1, *front.shape[batch + 1 :])[_number_rows(indices, batch, n)]
+    rows = front.reshape(-1, *front.shape[batch + 1 :])[number_rows(indices, batch, n)]
     return _move_picked(rows, batch, indices.ndim - batch, at)
 
 
 def _move_picked(z: Array, batch: int, picked: int, at: int) -> Any:
     """Transpose (batch, picked, between, after) to (batch, between, picked, after)."""
     return np.moveaxis(z, range(batch, batch + picked), range(at, at + picked)) if at > batch and picked else z
-
-
-def _move_picked_back(g: Any, batch: int, picked: int, at: int) -> Any:
-    return np.moveaxis(g, range(at, at + picked), range(batch, batch + picked)) if at > batch and picked else g
 
 
 def _pull_gather(g: Value, x_shape: Shape, indices: Value, axis: int, batch_dims: int) -> Any:
@@ -161,28 +132,11 @@ def gather(x: TensorLike, indices: TensorLike, /, axis: Axis = 0, batch_dims: in
     """
 
 
-def _scatter_add(g: Value, indices: Value, shape: Shape, axis: int | None = 0, batch_dims: int | None = 0) -> Any:
-    shape = tuple(shape)
-    at, batch = _resolve_gather_axes("scatter_add", shape, indices.shape, axis, batch_dims)
-    n = shape[at]
-    rest = shape[batch:at] + shape[at + 1 :]
-    e = np.zeros((*shape[:batch], n, *rest), g.dtype)
-    if g.size:
-        rows = _number_rows(indices, batch, n).reshape(-1)
-        picked = _move_picked_back(g, batch, indices.ndim - batch, at).reshape(-1, *rest)
-        add_rows(e.reshape(-1, *rest), rows, picked, True)
-    return e if at == batch else np.moveaxis(e, batch, at)
-
-
-def _is_worth_compiling_add(g: Array, indices: Array, *params: object) -> bool:
-    return type(indices) is np.ndarray and g.size >= max(MIN_COMPILED, MIN_COMPILED_ROW * indices.size)
-
-
-_scatter_add_quickly = run_compiled_if(_is_worth_compiling_add, _scatter_add)
+_scatter_add_quickly = run_compiled_if(is_worth_compiling, scatter_rows)
 
 
 @op(
-    _scatter_add,
+    scatter_rows,
     acts=moves(
         lambda s, i, shape, axis, batch_dims: shape,
         [
@@ -204,7 +158,7 @@ def scatter_add(x: TensorLike, indices: TensorLike, /, shape: Shape, axis: Axis 
     """
 
 
-LATER["scatter_add"] = scatter_add  # converts row-sparse gradients to dense tensors
+late_binding.scatter_add = scatter_add
 
 
 # ---- by coordinates

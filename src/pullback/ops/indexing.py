@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray
 
+from pullback.core.accelerate import run_compiled_if
 from pullback.core.axes import moves
 from pullback.core.calculus import linear, rule
 from pullback.core.lowering import call, pieces, view
@@ -17,13 +18,13 @@ from pullback.core.op import REGISTRY, alias, convert_operand, method, op
 from pullback.core.rowsparse import rows_of_index
 from pullback.core.selection import find_selection, select, write_selection
 from pullback.core.tape import constant
-from pullback.core.tensor import LATER, RAW, Tensor, read_sizes, strip
+from pullback.core.tensor import RAW, Tensor, read_sizes, strip
 from pullback.core.writes import base_links, link_view, note_view, write
 from pullback.errors import ArgumentError, IndexRangeError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.batching import broadcast_examples, count_examples
 from pullback.numerics.positions import are_separated, find_lines, index_each, is_advanced, pick_lines
-from pullback.numerics.rows import add_rows, mark_last_positions
+from pullback.numerics.rows import MIN_COMPILED, add_rows, is_worth_compiling, mark_last_positions, scatter_rows
 
 if TYPE_CHECKING:
     from pullback.core.op import Op
@@ -58,9 +59,6 @@ def _is_surely_unique(index: Index) -> bool:
     if _is_basic(index) or _is_mask(index):
         return True
     return type(index) is tuple and sum(map(_is_mask, index)) == 1 and all(_is_mask(i) or _is_basic(i) for i in index)
-
-
-MIN_ROWS_ADDED = 1 << 15  # elements of rows, from which on machine code may add them
 
 
 def normalize_index(index: Index) -> Any:
@@ -130,13 +128,16 @@ def _add_advanced(acc: Any, g: Any, index: Any, fresh: bool) -> None:
         np.add.at(acc, index, g)
 
 
+_scatter_rows = run_compiled_if(is_worth_compiling, scatter_rows)
+
+
 def _pull_getitem(g: Value, x_shape: tuple[int, ...], index: Index) -> Any:
     if type(g) is ndarray and _is_basic(index):  # the usual case, with fewer calls
         e = np.zeros(x_shape, g.dtype)
         e[index] = g
         return e
-    if type(g) is ndarray and type(index) is ndarray and index.dtype.kind == "i" and g.size >= MIN_ROWS_ADDED:
-        return LATER["scatter_add"](g, index, x_shape)
+    if type(g) is ndarray and type(index) is ndarray and index.dtype.kind == "i" and g.size >= MIN_COMPILED:
+        return _scatter_rows(g, index, x_shape, 0, 0)
     return _scatter(g, x_shape, index) if isinstance(g, RAW) else scatter(g, x_shape, index)
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pullback import late_binding
 from pullback.core.suggestions import did_you_mean
-from pullback.core.tensor import LATER
 from pullback.errors import ArgumentError
 from pullback.transforms.leaf_names import list_parameter_names
 from pullback.transforms.signatures import check_function
@@ -247,8 +247,7 @@ class Derivative:
     def _repr_html_(self) -> str:
         settings = [f"{name}={value!r}" for name, value in self.options().items() if value not in DEFAULTS]
         title = f"{self.face} of {self.__name__}{signature_of(self.__wrapped__) or ''}"
-        html: str = LATER["render_frame"](title, settings)
-        return html
+        return late_binding.render_frame(title, settings)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
         """Return the call of ``f`` with these arguments, as a function of those to differentiate by."""

@@ -15,7 +15,7 @@ import numpy as np
 from pullback.core.convert import float_of
 from pullback.core.op import REGISTRY
 from pullback.core.tape import Step, Tape, add_cotangent, copy_node, make_node, walk_node
-from pullback.core.tensor import LATER, Tensor
+from pullback.core.tensor import Tensor
 from pullback.core.variable import get_trace
 from pullback.settings import is_enabled
 from pullback.transforms.gates import Gate
@@ -48,9 +48,6 @@ def roll_steps(tape: Tape) -> None:
         done = steps.end
     if done:
         tape.nodes[:] = [*made, *nodes[done:]]
-
-
-LATER["roll_steps"] = roll_steps
 
 
 def _make_node(steps: RecordedSteps) -> Tensor:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy import ndarray
 
+from pullback import late_binding
 from pullback.core import hooks
 from pullback.core.callers import reveal
 from pullback.core.convert import float_of, unwrap_constant
@@ -22,7 +23,7 @@ from pullback.core.memory import is_sole, node_of
 from pullback.core.rowsparse import RowSparse, RowSum, make_rows
 from pullback.core.source import format_place
 from pullback.core.tape import TAPED, Tape, add_cotangent, constant, walk_again
-from pullback.core.tensor import LATER, RAW, Tensor
+from pullback.core.tensor import RAW, Tensor
 from pullback.core.variable import get_trace, is_watched, watch_below
 from pullback.errors import ArgumentError, GradientError, UnconnectedError
 from pullback.transforms.gates import open_gate
@@ -85,7 +86,7 @@ def _hold(tape: T, end: Callable[[], None]) -> Iterator[T]:
 def roll_long_tape(tape: Tape) -> None:
     """Put one node for all on a tape instead of many equal steps, if a program is being compiled."""
     if len(tape.nodes) >= MIN_ROLLED_NODES and not hooks.blocks and get_trace() is not None:
-        LATER["roll_steps"](tape)
+        late_binding.roll_steps(tape)
 
 
 # ---- seed

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.core import accelerate
+from pullback import late_binding
 from pullback.errors import ArgumentError, CheckpointError, DataError, ShapeError
 
 layers = pb.layers
@@ -431,7 +431,7 @@ def test_model_is_built_without_compiling(monkeypatch: pytest.MonkeyPatch) -> No
     def refuse(*_: object) -> None:
         raise AssertionError("an op was compiled for its shape alone")
 
-    monkeypatch.setattr(accelerate, "compile_formula", refuse)
+    monkeypatch.setattr(late_binding, "compile_formula", refuse)
     image = pb.input([37, 41, 3])
     h = layers.conv2d(24, 5, activation="tanh")(image)
     model = pb.model(image, layers.conv2d_transpose(8, 3, strides=2)(layers.max_pooling2d(2)(h)))

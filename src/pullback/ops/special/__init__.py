@@ -16,9 +16,7 @@ from pullback.errors import NoRuleError
 from pullback.names.answers import install_answers as _install_answers
 from pullback.numerics import stable_formulas
 from pullback.numerics.adjoints import select
-from pullback.ops.special import family as family  # registers its ops
 from pullback.ops.special.lazy_scipy import OfOrder, Polygamma, RealFunction, Through
-from pullback.ops.special.lazy_scipy import find_name as find_name
 from pullback.ops.special.lazy_scipy import find_scipy_op as find_scipy_op
 
 if TYPE_CHECKING:

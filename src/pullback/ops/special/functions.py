@@ -15,6 +15,7 @@ from pullback.core.tensor import Tensor
 from pullback.ops.special import slopes as slopes  # fills the table
 from pullback.ops.special.family import SLOPES
 from pullback.ops.special.family import call_function as call
+from pullback.ops.special.lazy_scipy import find_name
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike, Value
@@ -78,6 +79,12 @@ def get_function(name: str) -> Callable[..., Any] | None:
     if op is not None and op.function.__module__ == "pullback.ops.special":
         return op.function
     return None
+
+
+def find_special_function(ufunc: np.ufunc) -> Callable[..., Any] | None:
+    """Return the differentiable function for a ufunc of SciPy's, None if there is none or for other ufuncs."""
+    name = find_name(ufunc)
+    return get_function(name) if name else None
 
 
 def _call_joined(function: Callable[..., Any], *args: object) -> Any:
