@@ -117,7 +117,7 @@ def profile_graph(
     traced: Graph, target: Target, options: Options, values: Sequence[Any], function: Callable[..., Any], rounds: int
 ) -> Profile:
     """Compile a graph with each step as a function of its own, run it, and return what each step took."""
-    options = options._replace(apart=True)
+    options = options._replace(separate_steps=True)
     stages = lower(traced, target, options)
     program = Executable(
         link(stages.module.text, stages.module.longest_block, stages.contents, target, NO_CACHE), traced

@@ -46,7 +46,7 @@ class Options(NamedTuple):
 
     threads: int = 1  # at most; a negative number: exactly, whatever is set for all programs
     guarded: bool = False  # every value between guard pages, for tests
-    apart: bool = False  # every step a function of its own, which can be timed
+    separate_steps: bool = False  # every step a function of its own, which can be timed
     has_slow_paths: bool = False  # for rare arguments; else code tells that it needs them, and is compiled again
     disabled: tuple[str, ...] = ()  # mechanisms of ``pullback.settings`` that are switched off
 

@@ -49,7 +49,7 @@ def collect_contents(traced: Graph, graph: Graph, memory: Memory, module: Module
         outputs=tuple(slots[o.number] for o in graph.outputs),
         arena=memory.layout.arena,
         blocks=tuple(memory.layout.blocks),
-        long=sum(map(_count_instructions, graph.nodes)) > MIN_UNLOCKED_COST,
+        releases_gil=sum(map(_count_instructions, graph.nodes)) > MIN_UNLOCKED_COST,
         described=module.described,
         flags_rare=module.flags_rare,
     )

@@ -100,7 +100,7 @@ def emit(steps: Sequence[ScheduledStep], memory: Memory, target: Target, options
             continue
         code = code or CallList()
         call_step(module, code, step)
-        if options.apart:
+        if options.separate_steps:
             module.close_segment(code)
             code = None
     if code is not None:

@@ -90,22 +90,22 @@ class StructureFunction(ABC):
         self.lines.append(f"%v{self.count} = {text}")
         return f"%v{self.count}"
 
-    def name(self, name: str, pointer: str) -> None:
-        """Write an alias: a second name for a pointer."""
+    def alias(self, name: str, pointer: str) -> None:
+        """Write a second name for a pointer."""
         self.lines.append(f"%{name} = getelementptr i8, ptr {pointer}, i64 0")
 
-    def step(self, pointer: str, offset: str | int) -> str:
+    def offset_pointer(self, pointer: str, offset: str | int) -> str:
         """Return the address ``offset`` bytes after a pointer."""
         return pointer if offset == 0 else self.op(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
-    def take(self, size: int) -> str:
-        """Return the address of some scratch memory."""
+    def allocate(self, size: int) -> str:
+        """Return the address of ``size`` bytes of scratch memory that nothing else uses."""
         at, self.spare = self.spare, self.spare + round_up(size)
-        return self.step("%scratch", at)
+        return self.offset_pointer("%scratch", at)
 
     def find_result(self, i: int, size: int) -> str:
         """Return the address to which a result is written: in scratch memory, if nothing reads it."""
-        return f"%a{self.results[i]}" if i in self.results else self.take(size)
+        return f"%a{self.results[i]}" if i in self.results else self.allocate(size)
 
     def store(self, body: int, n: Node, pointer: str) -> None:
         """Store an address in the slot that a body has for a value."""
@@ -171,7 +171,7 @@ class LoopFunction(StructureFunction):
             self._begin_carry(k)
         for i in range(loop.carry, len(outputs)):
             if i not in self.results:  # it is not read: all steps write it to the same place
-                self.store(0, outputs[i], self.take(outputs[i].nbytes))
+                self.store(0, outputs[i], self.allocate(outputs[i].nbytes))
 
     def _is_begun_in(self, k: int) -> bool:
         """Return whether the stacked values of a part of the carry are those before each step, not after it."""
@@ -181,32 +181,32 @@ class LoopFunction(StructureFunction):
         """Name the places of a part of the carry: before the first step, and those that steps write to in turn."""
         begin, size = f"%a{self.data.constants + k}", self.data.carry_inputs[k].nbytes
         if k not in self.stacks:
-            pair = [self.find_result(k, size), self.take(size)]
-            self.name(f"odd{k}", pair[(self.data.length - 1) % 2])
-            self.name(f"even{k}", pair[self.data.length % 2])
+            pair = [self.find_result(k, size), self.allocate(size)]
+            self.alias(f"odd{k}", pair[(self.data.length - 1) % 2])
+            self.alias(f"even{k}", pair[self.data.length % 2])
         elif self._is_begun_in(k):
-            place = self.step(f"%a{self.results[self.stacks[k]]}", self.first * size)
+            place = self.offset_pointer(f"%a{self.results[self.stacks[k]]}", self.first * size)
             self.copy(place, begin, size)
             begin = place
-            self.name(f"result{k}", self.find_result(k, size))
-        self.name(f"begin{k}", begin)
+            self.alias(f"result{k}", self.find_result(k, size))
+        self.alias(f"begin{k}", begin)
 
     def _write_carry(self, k: int) -> None:
         """Store the addresses at which a step reads and writes a part of the carry; ``%next`` is that for the next."""
         size = self.data.carry_inputs[k].nbytes
         self.store(0, self.data.carry_inputs[k], f"%in{k}")
         if k not in self.stacks:
-            self.name(f"next{k}", f"%out{k}")
+            self.alias(f"next{k}", f"%out{k}")
         elif self._is_begun_in(k):
-            ahead = self.step(f"%a{self.results[self.stacks[k]]}", self.op(f"mul i64 %following, {size}"))
+            ahead = self.offset_pointer(f"%a{self.results[self.stacks[k]]}", self.op(f"mul i64 %following, {size}"))
             is_last = self.op(f"icmp eq i64 %t, {self.last}")
             self.lines.append(f"%next{k} = select i1 {is_last}, ptr %result{k}, ptr {ahead}")
         else:
-            self.name(f"next{k}", self._find_row(f"%a{self.results[self.stacks[k]]}", size))
+            self.alias(f"next{k}", self._find_row(f"%a{self.results[self.stacks[k]]}", size))
         self.store(0, self.data.body.outputs[k], f"%next{k}")
 
     def _find_row(self, pointer: str, size: int) -> str:
-        return self.step(pointer, self.op(f"mul i64 %t, {size}"))
+        return self.offset_pointer(pointer, self.op(f"mul i64 %t, {size}"))
 
 
 class WhileFunction(StructureFunction):
@@ -219,11 +219,11 @@ class WhileFunction(StructureFunction):
         for i in range(data.constants):
             self.store(0, condition.inputs[i], f"%a{i}")
             self.store(1, body.inputs[i], f"%a{i}")
-        goes_on = self.take(1)
+        goes_on = self.allocate(1)
         self.store(0, condition.outputs[0], goes_on)
         for k, x in enumerate(carried):
-            self.name(f"odd{k}", self.take(x.nbytes))
-            self.name(f"even{k}", self.take(x.nbytes))
+            self.alias(f"odd{k}", self.allocate(x.nbytes))
+            self.alias(f"even{k}", self.allocate(x.nbytes))
         self.lines += ["br label %head", Label("head:")]
         for k in range(len(carried)):
             self.lines.append(f"%in{k} = phi ptr [%a{data.constants + k}, %entry], [%out{k}, %step]")

@@ -26,14 +26,14 @@ class Convolution(NamedTuple):
     depth: int  # channels of the result, which are contiguous
     windows: Windows
     of_filter: bool = False  # the gradient of the filter, from images and the gradient of the result
-    apart: bool = False  # depthwise: each channel has a filter of its own
+    is_depthwise: bool = False  # each channel has a filter of its own
     laid: Placement | None = None  # the places of the results, if they are not contiguous
     panel: int = 0  # columns of a panel, if the filter is stored panel by panel
 
     @property
     def work(self) -> int:
         """The number of multiplications."""
-        taps = prod(self.windows.size) * (1 if self.apart else self.channels)
+        taps = prod(self.windows.size) * (1 if self.is_depthwise else self.channels)
         return self.images * prod(self.windows.out) * taps * self.depth
 
     @property
@@ -45,7 +45,7 @@ class Convolution(NamedTuple):
     @property
     def description(self) -> str:
         """One line about it, for the text of a program."""
-        what = ("filters" if self.of_filter else "convolution") + (" of each channel" if self.apart else "")
+        what = ("filters" if self.of_filter else "convolution") + (" of each channel" if self.is_depthwise else "")
         size = [*self.windows.size, self.channels, self.depth]
         return f"{what} {[self.images, *self.space, self.channels]} by {size} at {list(self.windows.out)}"
 

@@ -245,7 +245,10 @@ def _change(shape: Shape, axis: int, length: int) -> Shape:
 
 
 def _find_block(n: Node, shape: Shape) -> tuple[WrittenBlock, Shape] | None:
-    """Return the block of an array that a view has, and the axis of it along which each of its own is; else None."""
+    """Return the block of an array of ``shape`` that a view reads, and the array's axis for each axis of the view.
+
+    It is -1 for an axis of the view that has one element, or repeats one.  None if the view does not read a block.
+    """
     strides = compute_strides(shape)
     start, rest = [], n.data.offset
     for step in strides:

@@ -82,7 +82,7 @@ class LongTransform:
         """Return the parts of the transform."""
         data = self.data
         half, is_odd = divmod(data.n, 2)
-        parts = [self._cut_or_fill(x, half + 1 if data.is_real else data.n) for x in parts]
+        parts = [self._resize_last_axis(x, half + 1 if data.is_real else data.n) for x in parts]
         if not is_odd and _find_sides(half) is not None and data.n >= MIN_HALVED:
             if data.is_real:
                 return [self._make_real(*parts)]
@@ -92,8 +92,8 @@ class LongTransform:
             return self._transform(self._mirror(parts), data.n, data.out)[:1]
         return self._transform(parts, data.n, data.out)
 
-    def _cut_or_fill(self, x: Node, length: int) -> Node:
-        """Return so many numbers along the last axis, zeros after those there are."""
+    def _resize_last_axis(self, x: Node, length: int) -> Node:
+        """Return ``x`` with its last axis cut to a length, or extended to it by zeros."""
         shape = (*x.shape[:-1], length)
         if x.shape[-1] < length:
             return self._place((x,), [(0,) * len(shape)], shape)
@@ -129,7 +129,7 @@ class LongTransform:
         turned_re = self._map(np.subtract, self._times(minus_im, c), self._times(minus_re, s))
         turned_im = self._map(np.add, self._times(minus_re, c), self._times(minus_im, s))
         both = self._map(np.add, plus_re, turned_re), self._map(np.subtract, plus_im, turned_im)
-        return [self._cut_or_fill(self._times(z, self.g.constant(0.5, x.dtype)), self.data.out) for z in both]
+        return [self._resize_last_axis(self._times(z, self.g.constant(0.5, x.dtype)), self.data.out) for z in both]
 
     def _make_real(self, re: Node, im: Node) -> Node:
         """Return a real result, the pairs of whose numbers are the transform of complex numbers."""
@@ -141,7 +141,7 @@ class LongTransform:
         turned_re = self._map(np.subtract, self._times(minus_im, c), self._times(minus_re, s))
         turned_im = self._map(np.add, self._times(minus_re, c), self._times(minus_im, s))
         both = self._map(np.subtract, plus_re, turned_re), self._map(np.add, plus_im, turned_im)
-        made = self._transform([self._cut_or_fill(z, half) for z in both], half, half)
+        made = self._transform([self._resize_last_axis(z, half) for z in both], half, half)
         columns = [self._view(z, (*z.shape, 1), 0, (*compute_strides(z.shape), 1)) for z in made]
         starts = [(0,) * len(lead) + (0, at) for at in (0, 1)]
         pairs = self._place(columns, starts, (*lead, half, 2))

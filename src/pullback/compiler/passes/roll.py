@@ -273,7 +273,10 @@ class Repetition:
 
 
 class Roller:
-    """Copies a graph, with loops instead of repeated steps; ``part`` is that of the nodes of all steps which it has."""
+    """Copies a graph, with loops instead of repeated steps.
+
+    ``part`` is the share of the program's nodes that the graph has.
+    """
 
     def __init__(self, graph: Graph, part: float, options: Options) -> None:
         self.graph, self.options = graph, options

@@ -26,7 +26,7 @@ from pullback.compiler.ir.graph import (
 )
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, OPAQUE, PIECES, PRODUCT, VIEW, Kind
 from pullback.compiler.passes.forward_writes import forward_writes
-from pullback.compiler.passes.loops import simplify_loops
+from pullback.compiler.passes.loop_nodes import simplify_loops
 from pullback.compiler.passes.merge_padded_sums import PaddedPlace, PaddedSum, find_padded_sums, list_places
 from pullback.compiler.passes.spaced import pad_spaced
 from pullback.core.axes import together
@@ -100,7 +100,10 @@ def _find_factored(graph: Graph) -> dict[int, Node]:
 
 
 def _take_values(g: Graph, n: Node, whole: Node, made: dict[int, Node]) -> Node:
-    """Return the row of values of a factorization: the first one, or that below the left vectors."""
+    """Return a view of the singular values or eigenvalues in the result of a factorization.
+
+    They are one row of it: the row below the left vectors of ``svd``, the first row otherwise.
+    """
     z = g.add(OPAQUE, [made[whole.args[0].number]], whole.shape, whole.dtype, whole.data, whole.line)
     *before, rows, columns = compute_strides(z.shape)
     row = whole.args[0].shape[-2] if n.name == "svdvals" else 0

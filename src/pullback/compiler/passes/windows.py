@@ -50,19 +50,19 @@ def _add_windows(g: Graph, n: Node, args: list[Node], data: Any) -> Node:
 
 
 def _describe_convolution(
-    x: Node, filter: Node, windows: Windows, apart: bool, laid: Placement | None = None
+    x: Node, filter: Node, windows: Windows, is_depthwise: bool, laid: Placement | None = None
 ) -> Convolution:
     images, *space, channels = x.shape[-len(windows.size) - 2 :]
-    depth = channels if apart else filter.shape[-1]
-    return Convolution(code_of(x.dtype), images, tuple(space), channels, depth, windows, False, apart, laid)
+    depth = channels if is_depthwise else filter.shape[-1]
+    return Convolution(code_of(x.dtype), images, tuple(space), channels, depth, windows, False, is_depthwise, laid)
 
 
-def _lower_convolution(apart: bool) -> Any:
+def _lower_convolution(is_depthwise: bool) -> Any:
     def way(g: Graph, n: Node, args: list[Node], windows: Windows, tiles: bool) -> Node | None:
         x, filter = args
-        if apart and filter.shape[-1] != 1:  # several results of each channel
+        if is_depthwise and filter.shape[-1] != 1:  # several results of each channel
             return None
-        return _convolve(g, n, x, filter, _describe_convolution(x, filter, windows, apart), tiles)
+        return _convolve(g, n, x, filter, _describe_convolution(x, filter, windows, is_depthwise), tiles)
 
     return way
 
@@ -78,7 +78,7 @@ def _has_tiles(how: Convolution, filter: Node) -> bool:
     ``filter`` is its filter, or the gradient of it.
     """
     w, (least, most) = how.windows, sorted((how.channels, how.depth))
-    if filter.shape[:-2] != (3, 3) or how.apart or max(*w.strides, *w.dilations) > 1 or min(w.out) < 2:
+    if filter.shape[:-2] != (3, 3) or how.is_depthwise or max(*w.strides, *w.dilations) > 1 or min(w.out) < 2:
         return False
     size = filter.dtype.itemsize
     in_lines = least * size % CACHE_LINE_BYTES == most * size % CACHE_LINE_BYTES == 0
@@ -99,7 +99,12 @@ def _by_tiles(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> Nod
 def _by_panels(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> Node:
     """Return a convolution whose filter, if it is large, is stored in panels of a few columns."""
     wide = PANEL_BYTES // n.dtype.itemsize
-    if filter.nbytes < LARGE_FILTER_BYTES or len(filter.shape) != len(how.space) + 2 or how.depth % wide or how.apart:
+    if (
+        filter.nbytes < LARGE_FILTER_BYTES
+        or len(filter.shape) != len(how.space) + 2
+        or how.depth % wide
+        or how.is_depthwise
+    ):
         return _add_windows(g, n, [x, filter], how)
     base, offset, steps = resolve_view(filter)
     view = View(offset, (wide * steps[-1], *steps))
@@ -107,20 +112,20 @@ def _by_panels(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> No
     return _add_windows(g, n, [x, panels], how._replace(panel=wide))
 
 
-def _lower_filter_gradient(apart: bool) -> Any:
+def _lower_filter_gradient(is_depthwise: bool) -> Any:
     def way(g: Graph, n: Node, args: list[Node], windows: Windows, tiles: bool) -> Node | None:
         x, y = args
         images, *space, channels = x.shape[-len(windows.size) - 2 :]
-        if apart and y.shape[-1] != channels:
+        if is_depthwise and y.shape[-1] != channels:
             return None
-        how = Convolution(code_of(n.dtype), images, tuple(space), channels, y.shape[-1], windows, True, apart)
+        how = Convolution(code_of(n.dtype), images, tuple(space), channels, y.shape[-1], windows, True, is_depthwise)
         is_even = not any(length % 2 for length in windows.out)  # else a tile would overlap another
         return _add_windows(g, n, args, Winograd(how) if tiles and is_even and _has_tiles(how, n) else how)
 
     return way
 
 
-def _lower_input_gradient(apart: bool) -> Any:
+def _lower_input_gradient(is_depthwise: bool) -> Any:
     """Return the rule for the gradient by the image: a pixel gathers from all windows that contain it.
 
     With a stride, neighbouring pixels are in windows at different taps: there is one convolution for each offset within
@@ -129,33 +134,33 @@ def _lower_input_gradient(apart: bool) -> Any:
 
     def way(g: Graph, n: Node, args: list[Node], windows: Windows, tiles: bool) -> Node | None:
         y, filter = args
-        if apart and filter.shape[-1] != 1:
+        if is_depthwise and filter.shape[-1] != 1:
             return None
         if max(windows.strides) == 1:
-            turned = _flip_filter(g, filter, [slice(None)] * len(windows.size), apart)
+            turned = _flip_filter(g, filter, [slice(None)] * len(windows.size), is_depthwise)
             space = n.shape[-len(windows.size) - 1 : -1]
-            how = _describe_convolution(y, turned, windows.adjoint(space), apart)
+            how = _describe_convolution(y, turned, windows.adjoint(space), is_depthwise)
             return _convolve(g, n, y, turned, how, tiles)
         if max(windows.dilations) > 1:
             return None
-        return _interleave(g, n, y, filter, windows, apart)
+        return _interleave(g, n, y, filter, windows, is_depthwise)
 
     return way
 
 
-def _flip_filter(g: Graph, filter: Node, taps: list[slice], apart: bool) -> Node:
+def _flip_filter(g: Graph, filter: Node, taps: list[slice], is_depthwise: bool) -> Node:
     """Return some taps of a filter as a view, flipped, with its last two axes exchanged."""
     whole, base = lay_out(filter)
     begin = find_start(whole, filter if base is not filter else None)
     back = [slice(None, None, -1)] * len(taps)
     part = whole[..., *taps, :, :][..., *back, :, :]
-    if not apart:
+    if not is_depthwise:
         part = part.swapaxes(-1, -2)
     view = View(part.__array_interface__["data"][0] - begin, part.strides)
     return g.add(VIEW, (base,), part.shape, filter.dtype, view, filter.line)
 
 
-def _interleave(g: Graph, n: Node, y: Node, filter: Node, windows: Windows, apart: bool) -> Node:
+def _interleave(g: Graph, n: Node, y: Node, filter: Node, windows: Windows, is_depthwise: bool) -> Node:
     space, strides = n.shape[-len(windows.size) - 1 : -1], windows.strides
     filters, convolutions = [], []
     for first in product(*map(range, strides)):
@@ -169,8 +174,10 @@ def _interleave(g: Graph, n: Node, y: Node, filter: Node, windows: Windows, apar
         if prod(size) and prod(out):
             ones = (1,) * len(space)
             w = Windows(size, ones, ones, tuple(before), tuple(out))
-            filters.append(_flip_filter(g, filter, taps, apart))
-            convolutions.append(_describe_convolution(y, filters[-1], w, apart, Placement(space, first, strides)))
+            filters.append(_flip_filter(g, filter, taps, is_depthwise))
+            convolutions.append(
+                _describe_convolution(y, filters[-1], w, is_depthwise, Placement(space, first, strides))
+            )
     whole = sum(prod(c.windows.out) for c in convolutions) == prod(space)
     return _add_windows(g, n, [y, *filters], Interleaved(tuple(convolutions), whole))
 

@@ -29,9 +29,9 @@ class SegmentCall(NamedTuple):
     """The call of one segment of a program, or of a host op."""
 
     call: Callable[..., Any]
-    given: tuple[int, ...]  # slots of the arrays that it reads
-    made: tuple[int, ...]  # slots of the arrays that it returns
-    gone: tuple[int, ...]  # slots that nothing uses after it
+    reads: tuple[int, ...]  # slots of the arrays that it takes
+    writes: tuple[int, ...]  # slots of the arrays that it returns
+    released: tuple[int, ...]  # slots that nothing uses after it
 
 
 class SegmentMemory(NamedTuple):
@@ -123,7 +123,7 @@ class Executable:
         **how: Any,
     ) -> Callable[..., Any] | None:
         """Return a native function for one segment; the slot after the last is that of the arena."""
-        how |= {"held": self.kept, "release": self.manifest.long}
+        how |= {"held": self.kept, "release": self.manifest.releases_gil}
         return make_entry(run, self.slot_addresses, inputs, results, leaves, otherwise, **how)
 
     @cached_property
@@ -237,13 +237,13 @@ class HostCall:
 
     def __init__(self, native: Executable, host_op: HostOpRecord, op: tuple[Any, dict[str, Any]]) -> None:
         self.op, self.params = op
-        self.given = host_op.given
+        self.reads = host_op.reads
         parts = host_op.parts
         self.parts = [(place, part, native.slots[place].shape, native.slots[place].dtype) for place, part in parts]
 
     def run(self, env: list[Any]) -> list[tuple[int, Any]]:
         """Run the op on the arrays of its slots, and return the slots and arrays of its results."""
-        xs = [env[i][()] if not env[i].ndim else env[i] for i in self.given]
+        xs = [env[i][()] if not env[i].ndim else env[i] for i in self.reads]
         with np.errstate(all="ignore"):
             out = self.op.perform(xs, self.params)
         made = []
@@ -278,33 +278,33 @@ class SegmentedProgram:
         for s in native.manifest.segments:
             if s.host_op is not None:
                 host_call = HostCall(native, s.host_op, next(ops))
-                made = tuple(part[0] for part in host_call.parts)
-                calls.append(SegmentCall(host_call.run, tuple(host_call.given), made, ()))
+                writes = tuple(part[0] for part in host_call.parts)
+                calls.append(SegmentCall(host_call.run, tuple(host_call.reads), writes, ()))
             else:
-                given = tuple(i for i in s.slots if i in known and i not in native.constants)
-                made = tuple(i for i in s.slots if i not in known)
-                calls.append(SegmentCall(self._make_entry(native, s.name, given, made), given, made, ()))
-            known.update(made)
+                reads = tuple(i for i in s.slots if i in known and i not in native.constants)
+                writes = tuple(i for i in s.slots if i not in known)
+                calls.append(SegmentCall(self._make_entry(native, s.name, reads, writes), reads, writes, ()))
+            known.update(writes)
         return calls
 
     def _free_after_last_use(self, calls: list[SegmentCall], constants: set[int]) -> list[SegmentCall]:
         """Return the calls, each with the slots that no later call uses and that are no results."""
-        last = {i: at for at, call in enumerate(calls) for i in (*call.given, *call.made)}
+        last = {i: at for at, call in enumerate(calls) for i in (*call.reads, *call.writes)}
         kept = {*self.outputs, self.check, *constants}
-        gone: list[list[int]] = [[] for _ in calls]
+        released: list[list[int]] = [[] for _ in calls]
         for i, at in last.items():
             if i not in kept:
-                gone[at].append(i)
-        return [call._replace(gone=tuple(slots)) for call, slots in zip(calls, gone, strict=True)]
+                released[at].append(i)
+        return [call._replace(released=tuple(slots)) for call, slots in zip(calls, released, strict=True)]
 
-    def _make_entry(self, native: Executable, name: str, given: tuple[int, ...], places: tuple[int, ...]) -> Any:
+    def _make_entry(self, native: Executable, name: str, reads: tuple[int, ...], writes: tuple[int, ...]) -> Any:
         arena = len(native.slots)
-        kinds = [*native._list_signatures(given), ((self.size,), np.dtype(np.uint8), None)]
-        leaves = Leaves(HOLE, [HOLE] * len(kinds), kinds, (HOLE,) * len(places))
-        results = [EntryResult(i, -1, native.slots[i].shape, native.slots[i].dtype) for i in places]
+        kinds = [*native._list_signatures(reads), ((self.size,), np.dtype(np.uint8), None)]
+        leaves = Leaves(HOLE, [HOLE] * len(kinds), kinds, (HOLE,) * len(writes))
+        results = [EntryResult(i, -1, native.slots[i].shape, native.slots[i].dtype) for i in writes]
 
         def make(otherwise: Callable[..., Any]) -> Any:
-            inputs = [*given, arena]
+            inputs = [*reads, arena]
             return native.make_segment_entry(native.code[name], leaves, inputs, results, otherwise, arena_from=arena)
 
         found = make(ArgumentFitter(kinds, partial(make, refuse)))
@@ -325,9 +325,9 @@ class SegmentedProgram:
                     for place, z in step.call(env):
                         env[place] = z
                 else:
-                    for place, z in zip(step.made, step.call(*[env[i] for i in step.given], arena), strict=True):
+                    for place, z in zip(step.writes, step.call(*[env[i] for i in step.reads], arena), strict=True):
                         env[place] = z
-                for i in step.gone:
+                for i in step.released:
                     env[i] = None
         finally:
             self.spare.append(arena)

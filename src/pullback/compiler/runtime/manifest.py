@@ -31,9 +31,9 @@ class ArraySlot(NamedTuple):
 class HostOpRecord(NamedTuple):
     """An op that NumPy runs: its node in the traced graph, or else in the legalized one, and its slots."""
 
-    traced: int
-    legal: int
-    given: list[int]  # slots
+    traced: int  # number of the node in the traced graph; -1 if it is not there
+    legalized_number: int  # that of the node in the legalized graph
+    reads: list[int]  # slots of its operands
     parts: list[tuple[int, int]]  # the slot of each result that is used, and its place; -1 for the only one
 
 
@@ -66,7 +66,7 @@ class Manifest:
     constants: tuple[HeldArray, ...] = ()
     arena: int = 0  # bytes
     blocks: tuple[tuple[int, int], ...] = ()  # of the arena, if pages that cannot be accessed lie between them
-    long: bool = False  # whether it takes so long that it releases the interpreter's lock
+    releases_gil: bool = False  # while it runs: it takes long enough for other threads to gain by it
     described: tuple[str, ...] = ()  # what each step does, in a line
     flags_rare: bool = False  # its code has no slow paths, and tells where one is needed
 
@@ -129,7 +129,10 @@ def _find_host_ops(
 ) -> tuple[tuple[Any, dict[str, Any]], ...]:
     wanted = [s.host_op for s in manifest.segments if s.host_op is not None]
     legalized = get_legalized() if any(h.traced < 0 for h in wanted) else None
-    nodes = [traced.nodes[h.traced] if legalized is None or h.traced >= 0 else legalized.nodes[h.legal] for h in wanted]
+    nodes = [
+        traced.nodes[h.traced] if legalized is None or h.traced >= 0 else legalized.nodes[h.legalized_number]
+        for h in wanted
+    ]
     return tuple(n.data for n in nodes)
 
 

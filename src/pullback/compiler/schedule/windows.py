@@ -141,7 +141,7 @@ class ConvolutionPlan(FramePlan):
         self.along = [a for a in along if a.length > 1] or along[-1:]
         filter = prod(c.windows.size) * c.channels * c.depth * self.size
         # Whether the whole filter stays in the cache, so that a tile is computed for all columns at once.
-        self.keeps_filter = not c.of_filter and not c.apart and filter <= FILTER_SHARE * target.second_cache
+        self.keeps_filter = not c.of_filter and not c.is_depthwise and filter <= FILTER_SHARE * target.second_cache
         self.tile, self.vectors, steps = choose_tiling(self, summed, target)
         short = summed.pop(len(c.space) - 1)
         self.taken = [(i * short.step, i * short.rows) for i in range(steps)]  # offsets of the steps that are unrolled
@@ -169,10 +169,10 @@ class ConvolutionPlan(FramePlan):
         places = compute_strides(w.out)
         if c.laid is not None:
             places = tuple(s * u for s, u in zip(c.laid.steps, compute_strides(c.laid.space), strict=True))
-        rows = compute_strides(w.size if c.apart else (*w.size, c.channels))
+        rows = compute_strides(w.size if c.is_depthwise else (*w.size, c.channels))
         pixels = [WindowAxis(n, s * u, r) for n, s, u, r in zip(w.out, w.strides, self.units, places, strict=False)]
         taps = [WindowAxis(n, d * u, r) for n, d, u, r in zip(w.size, w.dilations, self.units, rows, strict=False)]
-        return pixels, taps if c.apart else [*taps, WindowAxis(c.channels, 1, 1)]
+        return pixels, taps if c.is_depthwise else [*taps, WindowAxis(c.channels, 1, 1)]
 
 
 def _choose_part(c: Convolution, partial: int) -> int:
@@ -234,7 +234,7 @@ def choose_tiling(s: ConvolutionPlan, summed: list[WindowAxis], target: Target) 
             places = {i * short.step for i in range(steps)}  # of the elements of the image, as in find_shared_elements
             for n, axis in zip(tile, s.along, strict=True):
                 places = {place + i * axis.step for i in range(n) for place in places}
-            reads = len(places) * (vectors if s.c.apart else 1) + vectors * steps
+            reads = len(places) * (vectors if s.c.is_depthwise else 1) + vectors * steps
             more += far * s.c.of_filter * len({place * s.size // LINE_BYTES for place in places}) * FAR
             total = times * (max(busy, reads * READ) + more) + again * blocks
             if total < least or (total == least and vectors == best.vectors):  # of equal ones, the tile with more rows

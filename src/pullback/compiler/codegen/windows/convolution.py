@@ -116,7 +116,7 @@ class ConvolutionWriter(WindowKernel):
         for cell in (r for several in cells for r in several):
             code.line(f"store {self.vector} zeroinitializer, ptr {cell}, align 64")
         self._emit_sums(
-            self.at(x, code.add(place, j) if self.c.apart else place),
+            self.at(x, code.add(place, j) if self.c.is_depthwise else place),
             self.at(y, self._column_offset(j)),
             cells,
             last,
@@ -205,7 +205,7 @@ class ConvolutionWriter(WindowKernel):
         ]
         for place, pairs in find_shared_elements(self.plan.rows, self.plan.along, self.plan.taken):
             here = self.at(x, str(place))
-            left = [""] * self.plan.vectors if self.c.apart else [self._broadcast(here)] * self.plan.vectors
+            left = [""] * self.plan.vectors if self.c.is_depthwise else [self._broadcast(here)] * self.plan.vectors
             for v in range(self.plan.vectors):
                 a = left[v] or self._read(self.at(here, str(v * self.plan.width)), v, last)
                 for r, i in pairs:

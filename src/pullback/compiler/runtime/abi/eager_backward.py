@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pullback.compiler.runtime.abi.eager_broadcasts import SPREADS
+from pullback.compiler.runtime.abi.eager_indexing import PICKS
 from pullback.compiler.runtime.abi.eager_loops import set_temporaries
 from pullback.compiler.runtime.abi.eager_matrices import PULL_PRODUCT
-from pullback.compiler.runtime.abi.eager_picks import PICKS
 from pullback.compiler.runtime.abi.eager_records import (
     ARRAY,
     BLOCK,
@@ -32,7 +33,6 @@ from pullback.compiler.runtime.abi.eager_records import (
     SUM_OF_SCALARS,
     SUM_SHIFT,
 )
-from pullback.compiler.runtime.abi.eager_spreads import SPREADS
 from pullback.compiler.runtime.abi.eager_writer import TensorWriter
 from pullback.compiler.runtime.abi.layout import ALIGNED, C_CONTIGUOUS, OFFSETS, OWNS_DATA, WRITEABLE
 

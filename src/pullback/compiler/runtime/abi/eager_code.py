@@ -1,7 +1,7 @@
 """The module of machine code that performs small eager ops and runs the backward pass; ``eager_ops`` loads it.
 
-Its functions are written by ``eager_loops``, ``eager_forward``, ``eager_matrices``, ``eager_picks``, ``eager_spreads``
-and ``eager_backward``; the records that they read are described in ``eager_records``.
+Its functions are written by ``eager_loops``, ``eager_forward``, ``eager_matrices``, ``eager_indexing``,
+``eager_broadcasts`` and ``eager_backward``; the records that they read are described in ``eager_records``.
 """
 
 from __future__ import annotations

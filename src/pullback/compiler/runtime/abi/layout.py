@@ -80,7 +80,7 @@ def get_address(a: Any) -> int:
 
 
 def read_address(a: Any) -> int:
-    """Return the same, read where the array has it, which takes a fifth of the time."""
+    """Return the address of an array's elements, read from the array object's memory: in a fifth of NumPy's time."""
     return ctypes.c_int64.from_address(id(a) + OFFSETS["ARRAY_DATA"]).value
 
 
