@@ -39,7 +39,7 @@ class Convolution(NamedTuple):
     @property
     def result_shape(self) -> tuple[int, ...]:
         if self.of_filter:
-            return *self.windows.size, self.channels, 1 if self.apart else self.depth
+            return *self.windows.size, self.channels, 1 if self.is_depthwise else self.depth
         return self.images, *(self.laid.space if self.laid else self.windows.out), self.depth
 
     @property
