@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from pullback.compiler.ir.graph import Node, fingerprint, is_number
 from pullback.compiler.ir.kinds import VIEW
 from pullback.compiler.schedule.fuse import READS, Fused, Kernel
+from pullback.compiler.schedule.in_place import find_overwritable
 from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.target import Target
 
@@ -16,24 +17,26 @@ class LoopPlanner:
 
     def __init__(self, fused: Fused, target: Target) -> None:
         self.fused, self.target = fused, target
-        self.known: dict[Any, tuple[LoopPlan, list[int], list[int]]] = {}
+        self.known: dict[Any, tuple[PlannedLoops, list[int], list[int]]] = {}
 
     def plan(self, kernel: Kernel) -> PlannedLoops:
         """Return the loops of a kernel: its own arrays, with a new plan or that of a kernel with the same signature."""
         signature = KernelSignature(kernel, self.fused)
         found = self.known.get(signature.key)
         if found is not None:
-            plan, places, begins = found
+            first, places, begins = found
             arrays = tuple(signature.nodes[place] for place in places)
             moved = [signature.begins.get(n.number, 0) for n in arrays]
-            offsets = [at + new - old for at, new, old in zip(_list_offsets(plan), moved, begins, strict=False)]
-            return PlannedLoops(plan, arrays, tuple(offsets))
+            offsets = [at + new - old for at, new, old in zip(first.offsets, moved, begins, strict=False)]
+            return first._replace(arrays=arrays, offsets=tuple(offsets))
         plan = LoopPlan(kernel, self.fused, self.target).decide()
         arrays = (*plan.arrays, *plan.after)
+        offsets = [plan.base_offsets.get(n.number, 0) for n in plan.arrays]
+        loops = PlannedLoops(plan, arrays, tuple(offsets), find_overwritable(plan))
         if all(a.number in signature.places for a in arrays):
             begins = [signature.begins.get(a.number, 0) for a in arrays]
-            self.known[signature.key] = plan, [signature.places[a.number] for a in arrays], begins
-        return PlannedLoops(plan, arrays, tuple(_list_offsets(plan)))
+            self.known[signature.key] = loops, [signature.places[a.number] for a in arrays], begins
+        return loops
 
 
 class PlannedLoops(NamedTuple):
@@ -42,10 +45,7 @@ class PlannedLoops(NamedTuple):
     plan: LoopPlan  # made for this kernel, or for another one of the same signature
     arrays: tuple[Node, ...]  # those whose addresses the function takes; the results of reductions over rows are last
     offsets: tuple[int, ...]  # elements from the beginning of an array to the address that the function is given
-
-
-def _list_offsets(plan: LoopPlan) -> list[int]:
-    return [plan.base_offsets.get(n.number, 0) for n in plan.arrays]
+    overwritable: frozenset[tuple[int, int]]  # positions of results and of operands that they may overwrite
 
 
 class KernelSignature:

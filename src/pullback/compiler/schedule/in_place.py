@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from math import inf
 
 from pullback.compiler.ir.graph import Node, find_contiguous, is_number
 from pullback.compiler.ir.kinds import FOLD, STACK, TAKE
@@ -13,30 +13,62 @@ from pullback.compiler.schedule.loops import LoopPlan
 MAX_WAITING_VECTORS = 8  # vectors of a row up to which waiting for one store takes much of the time
 
 
-class InPlace:
+def find_overwritable(plan: LoopPlan) -> frozenset[tuple[int, int]]:
+    """Return which results of a kernel may overwrite which operands, as pairs of positions among its arrays.
+
+    An operand must be read by no other step afterwards.
+    """
+    results = [n for n in plan.stored if plan.kernel.levels[n.number] == FULL]
+    # The last vector of a stack overlaps the one before, and computes what that has stored again from its operands.
+    keeps_operands = any(n.kind is STACK for n in plan.stored)
+    parts_overlap = len(plan.segments) > 1 and plan.work.parts > 1  # by vectors at the ends of segments
+    operands = [] if not results or keeps_operands or parts_overlap else _find_operands(plan, results[0])
+    if not operands:
+        return frozenset()
+    order, places = AccessOrder(plan), {n.number: i for i, n in enumerate(plan.arrays)}
+    return frozenset(
+        (places[z.number], places[x.number])
+        for z in results
+        for x in operands
+        if x.dtype.itemsize == z.dtype.itemsize and order.read.get(x.number, inf) <= order.written[z.number]
+    )
+
+
+def _find_operands(plan: LoopPlan, z: Node) -> list[Node]:
+    """Return the operands, computed by other steps, of which elements are read only where those of ``z`` are stored."""
+    kernel, strides = plan.kernel, plan.kernel.natural(z)
+    elsewhere = {u.node.number for u in plan.loads if u.offset or u.strides != strides}
+    elsewhere |= {find_contiguous(n.args[0])[0].number for n in kernel.nodes if n.kind is TAKE}
+    others = elsewhere | kernel.levels.keys()
+    found = [x for x in plan.arrays if not x.kind.is_leaf and x.number not in others]
+    return [x for x in found if x.nbytes > plan.target.second_cache] if found and _waits_for_stores(plan) else found
+
+
+def _waits_for_stores(plan: LoopPlan) -> bool:
+    """Return whether rows are short and end in a vector that overlaps the one before, which in place was just stored.
+
+    A CPU cannot forward a store to a load that it covers in part: the load waits.  Other memory is quicker then, as
+    long as the cache holds it.
+    """
+    if plan.is_flat or plan.is_transposed:
+        return False
+    cuts = [(segment, plan.cut(segment)) for segment in plan.segments]
+    count = sum((cut.stop - segment.start) // cut.width for segment, cut in cuts)
+    return count < MAX_WAITING_VECTORS and any(cut.last is not None for _, cut in cuts)
+
+
+class AccessOrder:
     """The order in which a kernel reads and writes its arrays at one place of its loops."""
 
     def __init__(self, plan: LoopPlan) -> None:
         self.plan, self.kernel, self.fused = plan, plan.kernel, plan.fused
-        # The last vector of a stack overlaps the one before, and computes what that has stored again from its operands.
-        keeps_operands = any(n.kind is STACK for n in plan.stored)
-        self.natural = [n for n in plan.stored if self.kernel.levels[n.number] == FULL and not keeps_operands]
-        self.elsewhere: set[int] = set()  # arrays of which elements are read that belong to other places of the loops
         self.read: dict[int, int] = {}  # by array: the time at which it is read last; times count stores and reductions
         self.written: dict[int, int] = {}  # by result: the time at which it is stored
-        if self.natural:
-            self._follow()
-
-    def _follow(self) -> None:
-        """Find when arrays are read and written, from what the kernel stores and reduces in each pass."""
-        strides = self.kernel.natural(self.natural[0])
-        self.elsewhere = {u.node.number for u in self.plan.loads if u.offset or u.strides != strides}
-        self.elsewhere |= {find_contiguous(n.args[0])[0].number for n in self.kernel.nodes if n.kind is TAKE}
         time = 0
-        for number in range(self.plan.passes):
+        for number in range(plan.passes):
             seen: set[Use] = set()  # a pass loads an element once, and then has it in a register
-            for n in self.plan.results[number]:
-                uses = self.plan.uses_of(n) if n.kind is FOLD else [Use(n, 0, self.kernel.natural(n))]
+            for n in plan.results[number]:
+                uses = plan.uses_of(n) if n.kind is FOLD else [Use(n, 0, self.kernel.natural(n))]
                 for node in self._reads(uses, number, seen):
                     self.read[node.number] = time
                 if n.kind is not FOLD:
@@ -73,30 +105,3 @@ class InPlace:
             return True
         is_stored = node in self.plan.scratch_nodes or node.number in self.fused.stored
         return is_stored and self.plan.stage[node.number] < number
-
-    def allows(self, z: Node, x: Node) -> bool:
-        """Return whether a result may overwrite an operand that no other step will read."""
-        return (
-            self.kernel.levels.get(z.number) == FULL
-            and (len(self.plan.segments) == 1 or self.plan.work.parts == 1)  # else vectors of two parts may overlap
-            and x.number not in self.elsewhere
-            and x.number not in self.kernel.levels
-            and x.dtype.itemsize == z.dtype.itemsize
-            and x.number in self.read
-            and self.read[x.number] <= self.written[z.number]
-            and not (self._waits_for_stores and x.nbytes <= self.plan.target.second_cache)
-        )
-
-    @cached_property
-    def _waits_for_stores(self) -> bool:
-        """Whether rows are short and end in a vector that overlaps the one before, which in place was just stored.
-
-        A CPU cannot forward a store to a load that it covers in part: the load waits.  Other memory is quicker then, as
-        long as the cache holds it.
-        """
-        plan = self.plan
-        if plan.is_flat or plan.is_transposed:
-            return False
-        cuts = [(segment, plan.cut(segment)) for segment in plan.segments]
-        count = sum((cut.stop - segment.start) // cut.width for segment, cut in cuts)
-        return count < MAX_WAITING_VECTORS and any(cut.last is not None for _, cut in cuts)

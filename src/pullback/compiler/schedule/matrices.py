@@ -90,6 +90,7 @@ def _choose_width(n: Node, target: Target) -> int:
     return width if fits else 0
 
 
-def may_overwrite_right_sides(read: tuple[Node, ...], z: Node, x: Node) -> bool:
-    """Return whether a result may be written over the right-hand sides or the matrix, which have its shape."""
-    return x is read[-1] and x not in read[:-1] and x.shape == z.shape
+def find_overwritable_right_sides(z: Node, read: tuple[Node, ...]) -> Node | None:
+    """Return the right-hand sides, or else the matrix, if the result may be written over them."""
+    *others, x = read
+    return x if x not in others and x.shape == z.shape else None

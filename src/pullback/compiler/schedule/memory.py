@@ -116,7 +116,7 @@ def _give_slots(graph: Graph) -> list[Node]:
 def _find_overwrites(step: ScheduledStep, made: list[Node], spent: list[Node]) -> Iterator[tuple[Node, Node]]:
     """Yield pairs: a value that a step stores, and one that it reads for the last time and may overwrite."""
     for z in made if spent else ():
-        x = max((x for x in spent if step.may_overwrite(z, x)), key=lambda x: x.number, default=None)
+        x = max((x for x in spent if (z.number, x.number) in step.overwritable), key=lambda x: x.number, default=None)
         if x is not None:
             spent.remove(x)
             yield z, x

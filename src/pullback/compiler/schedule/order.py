@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node
-
-
-def never(z: Node, x: Node) -> bool:
-    """Return False: no value may be written over one that the step reads."""
-    return False
 
 
 class ScheduledStep(NamedTuple):
@@ -23,7 +18,7 @@ class ScheduledStep(NamedTuple):
     read: tuple[Node, ...]
     fixed: bool = False  # whether it must keep its place in the order
     scratch: tuple[tuple[str, int], ...] = ()  # names and bytes of memory that it needs
-    may_overwrite: Callable[[Node, Node], bool] = never  # whether a value may be written over one that it reads
+    overwritable: frozenset[tuple[int, int]] = frozenset()  # numbers of results and of operands they may overwrite
 
     @property
     def number(self) -> int:

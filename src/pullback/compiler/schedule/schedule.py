@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -28,11 +27,9 @@ from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.deduplicate_kernels import LoopPlanner, PlannedLoops
 from pullback.compiler.schedule.fourier import FourierPlan, plan_fourier
 from pullback.compiler.schedule.fuse import Fused, Kernel, find_stored_base, fuse
-from pullback.compiler.schedule.in_place import InPlace
-from pullback.compiler.schedule.loops import LoopPlan
-from pullback.compiler.schedule.matrices import MatricesPlan, may_overwrite_right_sides, plan_matrices
+from pullback.compiler.schedule.matrices import MatricesPlan, find_overwritable_right_sides, plan_matrices
 from pullback.compiler.schedule.memory import Memory, plan_memory
-from pullback.compiler.schedule.order import ScheduledStep, never, order_steps
+from pullback.compiler.schedule.order import ScheduledStep, order_steps
 from pullback.compiler.schedule.products import ProductSchedule, schedule_product
 from pullback.compiler.schedule.rows import RowsPlan, plan_rows
 from pullback.compiler.schedule.scans import ScanPlan, SearchPlan, plan_scan
@@ -83,7 +80,6 @@ class StepPlanner:
     def __init__(self, fused: Fused, target: Target, options: Options) -> None:
         self.fused, self.target, self.options = fused, target, options
         self.loops = LoopPlanner(fused, target)
-        self.overwrites = Overwrites()
 
     def plan(self, step: Kernel | Node) -> ScheduledStep:
         """Return a kernel or a node as a step."""
@@ -94,8 +90,9 @@ class StepPlanner:
         plan = PLANS[step.kind](step, self.target, self.options)
         scratch = SCRATCH[step.kind](plan) if plan is not None else {}
         read = tuple(find_stored_base(step, a) for a in step.args)
-        may_overwrite = partial(OVERWRITES[step.kind], read) if step.kind in OVERWRITES else never
-        return _make_step(step, plan, (step,), read, scratch, may_overwrite)
+        x = OVERWRITES[step.kind](step, read) if step.kind in OVERWRITES else None
+        overwritable = frozenset() if x is None else frozenset({(step.number, x.number)})
+        return _make_step(step, plan, (step,), read, scratch, overwritable)
 
     def _plan_bodies(self, n: Node) -> ScheduledStep:
         """Return a loop or branches as a step; its scratch memory also holds the carry twice, and unused results."""
@@ -103,7 +100,7 @@ class StepPlanner:
         results = tuple(s for s in self.fused.steps if isinstance(s, Node) and s.kind is RESULT and s.args[0] is n)
         own = sum(round_up(o.nbytes) for body in n.data.bodies for o in body.outputs)
         read = tuple(find_stored_base(n, a) for a in n.args)
-        return _make_step(n, plans, results, read, {"scratch": count_body_bytes(plans) + 2 * own}, never)
+        return _make_step(n, plans, results, read, {"scratch": count_body_bytes(plans) + 2 * own})
 
     def _plan_body(self, graph: Graph) -> BodyPlan:
         options = self.options._replace(guarded=False)
@@ -121,7 +118,10 @@ class StepPlanner:
         read = tuple(n for n in loops.arrays if n.number not in own)
         scratch = {"partial": 0 if is_on_stack else left, "scratch": round_up(work.scratch) * workers}
         plan = KernelPlan(loops, work, workers, time, is_on_stack)
-        return _make_step(k, plan, stored, read, scratch, partial(self.overwrites.allow, loops))
+        # Elements of what is read from an offset would be written elsewhere.
+        pairs = ((loops.arrays[z], loops.arrays[x]) for z, x in loops.overwritable if not loops.offsets[x])
+        overwritable = frozenset((z.number, x.number) for z, x in pairs)
+        return _make_step(k, plan, stored, read, scratch, overwritable)
 
 
 def _make_step(
@@ -130,11 +130,11 @@ def _make_step(
     stored: tuple[Node, ...],
     read: tuple[Node, ...],
     scratch: dict[str, int],
-    may_overwrite: Callable[[Node, Node], bool],
+    overwritable: frozenset[tuple[int, int]] = frozenset(),
 ) -> ScheduledStep:
     fixed = isinstance(what, Node) and what.kind.runs_on_host
     needed = tuple((name, size) for name, size in scratch.items() if size)
-    return ScheduledStep(what, plan, stored, read, fixed, needed, may_overwrite)
+    return ScheduledStep(what, plan, stored, read, fixed, needed, overwritable)
 
 
 def count_body_bytes(plans: Sequence[BodyPlan]) -> int:
@@ -184,41 +184,14 @@ SCRATCH: dict[Kind, Callable[[Any], dict[str, int]]] = {
 }
 
 
-def _may_accumulate(read: tuple[Node, ...], z: Node, x: Node) -> bool:
-    """Return whether a call may write its sums over ``x``: not if it also reads ``x`` otherwise, as h @ w + h does."""
-    return len(read) > 2 and x is read[2] and x is not read[0] and x is not read[1]
+def _find_accumulator(n: Node, read: tuple[Node, ...]) -> Node | None:
+    """Return what a call adds to and may write its sums over: None if it also reads that otherwise, as h @ w + h."""
+    return read[2] if len(read) > 2 and read[2] not in read[:2] else None
 
 
-# By kind of node: whether its result may be written over an argument, of what it reads, the result and the argument.
-OVERWRITES: dict[Kind, Callable[[tuple[Node, ...], Node, Node], bool]] = {
-    PRODUCT: _may_accumulate,
-    SCATTER: _may_accumulate,
-    MATRICES: may_overwrite_right_sides,
+# By kind of node: what its result may be written over, of the node and what it reads.
+OVERWRITES: dict[Kind, Callable[[Node, tuple[Node, ...]], Node | None]] = {
+    PRODUCT: _find_accumulator,
+    SCATTER: _find_accumulator,
+    MATRICES: find_overwritable_right_sides,
 }
-
-
-class Overwrites:
-    """Tells which results of kernels may be written over operands; kernels with the same plan share the answers."""
-
-    def __init__(self) -> None:
-        self.orders: dict[LoopPlan, InPlace] = {}
-        self.known: dict[tuple[LoopPlan, int, int], bool] = {}
-        self.latest: tuple[PlannedLoops | None, dict[int, int]] = None, {}
-
-    def _number_arrays(self, loops: PlannedLoops) -> dict[int, int]:
-        """Return the position of each array of a kernel, cached, as many pairs of them are looked up."""
-        if self.latest[0] is not loops:
-            self.latest = loops, {n.number: i for i, n in enumerate(loops.arrays)}
-        return self.latest[1]
-
-    def allow(self, loops: PlannedLoops, z: Node, x: Node) -> bool:
-        """Return whether one array of a kernel may be written over another."""
-        plan, places = loops.plan, self._number_arrays(loops)
-        key = plan, places[z.number], places[x.number]
-        if loops.offsets[key[2]]:  # this kernel reads ``x`` from an offset, so that elements would be written elsewhere
-            return False
-        if key not in self.known:
-            order = self.orders.get(plan) or self.orders.setdefault(plan, InPlace(plan))
-            arrays = (*plan.arrays, *plan.after)
-            self.known[key] = order.allows(arrays[key[1]], arrays[key[2]])
-        return self.known[key]
