@@ -350,7 +350,28 @@ def test_stages_of_program_as_text() -> None:
     assert "slot 0: %0 float64[3, 3]" in text
     assert f"arena: {stages.memory.layout.arena} bytes" in text
     assert stages.module.text in text
+    assert ", passes 1, parts 1, threads 1\n" in text
     assert str(stages.contents).splitlines()[0] in text
+
+
+PLANNED = {
+    "shape 4 × 4 × 1, width ": lambda x: np.cumsum(x, 1),
+    "order 4, width ": np.linalg.cholesky,
+    "length 2, width ": np.fft.rfft,
+    "parts 1, threads 1": lambda x: pb.topk(pb.unsorted_segment_sum(x, [0, 1, 0, 1], 2), 2)[0],
+    "body:\n    ": lambda x: pb.scan(lambda c, row: (np.tanh(c + row), None), x[0], x)[0],
+    "convolution, tile ": lambda x: pb.conv2d(x[None, ..., None], np.ones((2, 2, 1, 3))),
+    "convolution by transformed tiles, strips ": lambda x: pb.conv2d(
+        np.tile(x, (8, 8))[None, ..., None] * np.ones(64), np.ones((3, 3, 64, 64))
+    ),
+    "pooling largest, width ": lambda x: pb.max_pool(x[None, ..., None], 2, 2),
+}
+
+
+@pytest.mark.parametrize("text", PLANNED)
+def test_plans_of_steps_as_text(text: str) -> None:
+    stages = pb.compile(PLANNED[text], backend="llvm", cache=False).lower(np.eye(4)).stages
+    assert f"\n    {text}" in "\n".join(map(str, stages.scheduled))
 
 
 def test_retrace_warning_names_changing_argument() -> None:

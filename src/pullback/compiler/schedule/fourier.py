@@ -30,6 +30,9 @@ class FourierPlan(NamedTuple):
     workers: int
     time: int
 
+    def __str__(self) -> str:
+        return f"length {self.length}, width {self.width}, parts {self.work.parts}, threads {self.workers}"
+
 
 def plan_fourier(n: Node, target: Target, options: Options) -> FourierPlan:
     """Return the plan of a node of transforms."""

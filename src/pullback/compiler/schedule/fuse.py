@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pullback.compiler.ir.graph import (
     Graph,
@@ -114,9 +114,9 @@ class Kernel:
 class Fused(NamedTuple):
     """A program as kernels and calls, in order."""
 
-    steps: list[Any]  # Kernels, and nodes of other kinds, each of which is a call
-    stored: set[int]  # numbers of the nodes whose values are stored in memory
-    virtual: set[int]  # numbers of the nodes that are computed at each use
+    steps: tuple[Kernel | Node, ...]  # a node is a call
+    stored: frozenset[int]  # numbers of the nodes whose values are stored in memory
+    virtual: frozenset[int]  # numbers of the nodes that are computed at each use
     shared: frozenset[int]  # numbers of the nodes with several users, all of which must see the same number
 
     def __str__(self) -> str:
@@ -262,7 +262,7 @@ class Fusion:
                 self._call(n)
             elif n.kind is VIEW and self._must_be_laid_out(n):
                 self._place(n)
-        return Fused(self._order_steps(), self._find_stored(), self.virtual, self.graph.find_shared())
+        return Fused(self._order_steps(), self._find_stored(), frozenset(self.virtual), self.graph.find_shared())
 
     def _must_be_laid_out(self, n: Node) -> bool:
         """Return whether a view must be copied to C order for one of its users."""
@@ -382,7 +382,7 @@ class Fusion:
             return ROW if k.split in (None, folded[0]) else ""
         return AFTER if folded == leading and k.split in (None, len(folded)) else ""
 
-    def _find_stored(self) -> set[int]:
+    def _find_stored(self) -> frozenset[int]:
         """Return the numbers of the nodes that are stored: outputs, and what other kernels or calls use."""
         stored = set(self.wanted)
         for n, _ in self.others:
@@ -396,18 +396,18 @@ class Fusion:
                 for u in self.needs(n):
                     if self.home.get(u.node.number) is not k:
                         stored.add(u.node.number)
-        return stored
+        return frozenset(stored)
 
-    def _order_steps(self) -> list[Any]:
+    def _order_steps(self) -> tuple[Kernel | Node, ...]:
         """Return kernels and calls, each after what it needs, otherwise in the order of the program."""
-        steps: list[Any] = [*self.kernels, *(n for n, _ in self.others)]
+        steps: list[Kernel | Node] = [*self.kernels, *(n for n, _ in self.others)]
         places = [s.nodes[-1].number if isinstance(s, Kernel) else s.number for s in steps]
         maker = {n.number: i for i, k in enumerate(self.kernels) for n in k.nodes}
         maker.update({n.number: i + len(self.kernels) for i, (n, _) in enumerate(self.others)})
         needs = [{maker[n.number] for n in self._direct(s) if n.number in maker} - {i} for i, s in enumerate(steps)]
-        return [steps[i] for i in order_by_needs(places, needs)]
+        return tuple(steps[i] for i in order_by_needs(places, needs))
 
-    def _direct(self, step: Any) -> list[Node]:
+    def _direct(self, step: Kernel | Node) -> list[Node]:
         """Return the nodes of other steps that a step reads."""
         if isinstance(step, Kernel):
             return [

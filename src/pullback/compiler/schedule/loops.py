@@ -141,6 +141,11 @@ class LoopPlan:
         self.stored = [n for n in kernel.nodes if n.number in fused.stored and kernel.levels[n.number] != AFTER]
         self.after = [n for n in kernel.nodes if kernel.levels[n.number] == AFTER]
 
+    def __str__(self) -> str:
+        rows, columns = (" × ".join(str(a.length) for a in axes) or "1" for axes in self.axes)
+        width = f"width {self.width}, registers {self.width // self.lanes}, block {self.block}"
+        return f"rows {rows}, columns {columns}, {width}, passes {self.passes}, parts {self.work.parts}"
+
     def decide(self) -> LoopPlan:
         """Return the plan with all its properties computed: code generation decides nothing about loops."""
         for name in DECISIONS:

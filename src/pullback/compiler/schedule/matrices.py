@@ -39,6 +39,9 @@ class MatricesPlan(NamedTuple):
     workers: int
     time: int
 
+    def __str__(self) -> str:
+        return f"order {self.order}, width {self.width}, parts {self.work.parts}, threads {self.workers}"
+
     @property
     def matrices(self) -> int:
         """How many matrices there are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from heapq import heapify, heappop, heappush
+from textwrap import indent
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node
@@ -27,7 +28,9 @@ class ScheduledStep(NamedTuple):
 
     def __str__(self) -> str:
         stored, read = (", ".join(map(repr, nodes)) for nodes in (self.stored, self.read))
-        return f"{stored} = {self.what.name}({read})"
+        line = f"{stored} = {self.what.name}({read})"
+        plans = self.plan if type(self.plan) is tuple else () if self.plan is None else (self.plan,)
+        return "\n".join([line, *(indent(str(plan), "    ") for plan in plans)])
 
 
 def order_steps(steps: Sequence[ScheduledStep], outputs: Sequence[Node]) -> tuple[ScheduledStep, ...]:

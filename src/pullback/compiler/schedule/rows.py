@@ -22,6 +22,9 @@ class RowsPlan(NamedTuple):
     workers: int
     time: int  # estimated nanoseconds for one thread
 
+    def __str__(self) -> str:
+        return f"parts {self.work.parts}, threads {self.workers}"
+
 
 def plan_rows(n: Node, target: Target, options: Options) -> RowsPlan:
     """Return the plan of a function of rows."""

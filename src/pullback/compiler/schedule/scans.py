@@ -49,6 +49,10 @@ class AxisPlan(ABC):
         self.time = estimate_time(n)
         self.workers = count_workers(self.work, self.time, options.threads)
 
+    def __str__(self) -> str:
+        shape = f"{self.outer} × {self.length} × {self.inner}"
+        return f"shape {shape}, width {self.width}, parts {self.work.parts}, threads {self.workers}"
+
     @property
     def vectors(self) -> int:
         """The number of vectors along the inner axis; the last may overlap the one before."""

@@ -49,6 +49,9 @@ class KernelPlan(NamedTuple):
     time: int  # estimated nanoseconds for one thread
     is_on_stack: bool  # whether partial results are on the stack
 
+    def __str__(self) -> str:
+        return f"{self.loops.plan}, threads {self.workers}"
+
 
 class ScatterPlan(NamedTuple):
     """The plan of adding rows at positions: each part goes through all rows, and adds those of its own range."""
@@ -56,6 +59,9 @@ class ScatterPlan(NamedTuple):
     work: Work
     workers: int
     time: int
+
+    def __str__(self) -> str:
+        return f"parts {self.work.parts}, threads {self.workers}"
 
 
 def schedule(fused: Fused, outputs: Sequence[Node], target: Target, options: Options) -> tuple[ScheduledStep, ...]:
@@ -72,6 +78,9 @@ class BodyPlan(NamedTuple):
     graph: Graph
     steps: tuple[ScheduledStep, ...]
     memory: Memory
+
+    def __str__(self) -> str:
+        return "\n".join(["body:", *map(str, self.steps)])
 
 
 class StepPlanner:

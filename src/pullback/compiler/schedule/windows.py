@@ -37,6 +37,9 @@ class WindowCall(NamedTuple):
     workers: int
     time: int  # nanoseconds for one thread
 
+    def __str__(self) -> str:
+        return f"{self.plan}, parts {self.plan.work.parts}, threads {self.workers}"
+
 
 def plan_windows(n: Node, target: Target, options: Options) -> tuple[WindowCall, ...]:
     """Return the calls that compute a convolution or pooling node."""
@@ -102,6 +105,9 @@ class PoolingPlan(FramePlan):
         frames = len(self.images) + 1 if self.framed else 0
         self.work = Work(p.images, part, scratch=self.frame_bytes * frames)
 
+    def __str__(self) -> str:
+        return f"pooling {self.p.symbol}, width {self.width}"
+
 
 class WindowAxis(NamedTuple):
     """An axis of windows, or within a window."""
@@ -153,6 +159,10 @@ class ConvolutionPlan(FramePlan):
         self.panel = prod(c.windows.size) * c.channels * c.panel
         self.rows = [*product(*map(range, self.tile))]
         self.work = self._plan_work()
+
+    def __str__(self) -> str:
+        tile = " × ".join(map(str, self.tile))
+        return f"convolution, tile {tile}, vectors {self.vectors}, width {self.width}"
 
     def _plan_work(self) -> Work:
         """Return the work, whose rows are images; for the gradient of a filter, a part sums over its images."""
@@ -306,6 +316,9 @@ class WinogradPlan(FramePlan):
         self.sums = max(16 * self.product.work.partial, self.direct.work.partial)  # bytes
         partial = round_up(9 * c.channels * c.depth * self.size)
         self.work = Work(c.images, _choose_part(c, partial), partial, scratch + self.sums)
+
+    def __str__(self) -> str:
+        return f"convolution by transformed tiles, strips {self.strips}, rows {self.high}, width {self.width}"
 
 
 PLANS: dict[type, Callable[[Any, Target], Any]] = {
