@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import product
-from math import prod
+from math import isqrt, prod
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node, compute_strides
@@ -22,6 +22,8 @@ MAX_PART_BYTES = 512 * 1024  # bytes of the partial sum of such a part
 RIGHT_SHARE = 3 / 4  # of the first-level cache that the right matrix may take
 IMAGE_SHARE = 3 / 4  # of the second-level cache that an image may take, to be still there for the next columns
 FILTER_SHARE = 1 / 2  # of the second-level cache that a filter may take, to be still there for the next tile
+STRIP_SHARE = 3 / 16  # of the second-level cache that a strip of an image and its results may take
+MIN_SUM_STEPS = 24  # steps of a sum from which on the overhead of its loop is small
 LINE_BYTES = 64  # bytes of a cache line
 TILED_SHARE = 1 / 2  # of the second-level cache that the transformed tiles of a strip and their products may take
 # Cycles, fitted to the times of some hundred tilings on AVX2 and AVX-512: of a load; of a step besides its sums and
@@ -153,6 +155,10 @@ class ConvolutionPlan(FramePlan):
         self.taken = [(i * short.step, i * short.rows) for i in range(steps)]  # offsets of the steps that are unrolled
         summed.insert(len(c.space) - 1, WindowAxis(short.length // steps, short.step * steps, short.rows * steps))
         self.summed = merge_axes(summed)
+        # For the gradient of a filter, strips of an image that stay in the cache for all tiles.
+        high = self._choose_strip() if c.of_filter else self.summed[0].length
+        self.strips = self.summed[0].length // high
+        self.summed[0] = self.summed[0]._replace(length=high)  # the sums of a strip
         self.counts = tuple(-(-a.length // t) for a, t in zip(self.along, self.tile, strict=True))
         self.blocks = -(-c.depth // (self.width * self.vectors))
         self.across = c.panel or c.depth  # elements from one row of the right matrix to the next
@@ -163,6 +169,15 @@ class ConvolutionPlan(FramePlan):
     def __str__(self) -> str:
         tile = " × ".join(map(str, self.tile))
         return f"convolution, tile {tile}, vectors {self.vectors}, width {self.width}"
+
+    def _choose_strip(self) -> int:
+        """Return how much of the first axis of the sums is a strip, which the caches hold with its results."""
+        (length, step, rows), *rest = self.summed
+        each = (step + rows * self.c.depth) * self.size
+        divisors = [n for d in range(1, isqrt(length) + 1) if length % d == 0 for n in (d, length // d)]
+        sizes = self.target.first_cache, STRIP_SHARE * self.target.second_cache
+        fitting = [max((n for n in divisors if n * each <= most), default=1) for most in sizes]
+        return next((n for n in fitting if n * prod(a.length for a in rest) >= MIN_SUM_STEPS), fitting[-1])
 
     def _plan_work(self) -> Work:
         """Return the work, whose rows are images; for the gradient of a filter, a part sums over its images."""

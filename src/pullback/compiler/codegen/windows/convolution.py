@@ -10,17 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
-from math import isqrt, prod
 
 from pullback.compiler.builder import Code, first_lanes, splat, vector
 from pullback.compiler.codegen.gemm.block import multiply_add
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
 from pullback.compiler.ir.graph import compute_strides
-from pullback.compiler.schedule.windows import ConvolutionPlan, WindowAxis, find_shared_elements
-
-STRIP_SHARE = 3 / 16  # of the second-level cache that a strip of an image and its results may take
-MIN_SUM_STEPS = 24  # steps of a sum from which on the overhead of its loop is small
+from pullback.compiler.schedule.windows import ConvolutionPlan, find_shared_elements
 
 
 @lru_cache(256)
@@ -36,8 +32,7 @@ class ConvolutionWriter(WindowKernel):
 
     def __init__(self, plan: ConvolutionPlan, code: Code | None = None) -> None:
         super().__init__(plan, code)
-        self.c, self.summed = plan.c, plan.summed  # for strips of an image, the first axis of the sums is made shorter
-        self.vector = vector(self.type, plan.width)
+        self.c, self.vector = plan.c, vector(self.type, plan.width)
 
     def write(self) -> KernelCode:
         c, code, work = self.c, self.code, self.plan.work
@@ -81,19 +76,12 @@ class ConvolutionWriter(WindowKernel):
     @contextmanager
     def _loop_over_strips(self, x: str, y: str) -> Iterator[tuple[str, str]]:
         """Loop, for the gradient of a filter, over strips of an image that stay in the cache for all tiles."""
-        c, code = self.c, self.code
-        (length, step, rows), *rest = self.summed
-        down = rows * c.depth
-        some = [n for d in range(1, isqrt(length) + 1) if length % d == 0 for n in (d, length // d)]
-        sizes = self.plan.target.first_cache, STRIP_SHARE * self.plan.target.second_cache
-        fitting = [max((n for n in some if n * (step + down) * self.plan.size <= most), default=1) for most in sizes]
-        high = next((n for n in fitting if n * prod(a.length for a in rest) >= MIN_SUM_STEPS), fitting[-1])
-        if not c.of_filter or high == length:
+        code, (high, step, rows) = self.code, self.plan.summed[0]
+        if self.plan.strips == 1:
             yield x, y
             return
-        self.summed = [WindowAxis(high, step, rows), *rest]
-        with code.loop("0", length // high) as i:
-            yield self.at(x, code.times(i, high * step)), self.at(y, code.times(i, high * down))
+        with code.loop("0", self.plan.strips) as i:
+            yield self.at(x, code.times(i, high * step)), self.at(y, code.times(i, high * rows * self.c.depth))
 
     def _loop_over_blocks(self) -> Iterator[tuple[str, int]]:
         """Loop over blocks of columns; yield the number of each, and the lanes of its last vector."""
@@ -186,7 +174,7 @@ class ConvolutionWriter(WindowKernel):
         """Emit the loops over the axes that are summed over."""
         code = self.code
         with ExitStack() as loops:
-            for length, step, rows in self.summed:
+            for length, step, rows in self.plan.summed:
                 if length > 1:
                     i = loops.enter_context(code.loop("0", length))
                     x, y = self.at(x, code.times(i, step)), self.at(y, code.times(i, rows * self.plan.across))
