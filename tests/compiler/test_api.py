@@ -358,8 +358,12 @@ PLANNED = {
     "shape 4 × 4 × 1, width ": lambda x: np.cumsum(x, 1),
     "order 4, width ": np.linalg.cholesky,
     "length 2, width ": np.fft.rfft,
-    "parts 1, threads 1": lambda x: pb.topk(pb.unsorted_segment_sum(x, [0, 1, 0, 1], 2), 2)[0],
+    "parts 1, threads 1": lambda x: pb.topk(x, 2)[0],
+    "width 2, parts 1, threads 1": lambda x: pb.unsorted_segment_sum(x[:, :2], [0, 1, 0, 1], 2),
+    "width 2, rows of elements and zeros": pb.grad(lambda x: np.sum(np.cumsum(x[:, ::2], 1) ** 2)),
+    "width 2, elements after zeros": pb.grad(lambda x: np.sum(np.cumsum(x[::2, ::2], 1) ** 2)),
     "body:\n    ": lambda x: pb.scan(lambda c, row: (np.tanh(c + row), None), x[0], x)[0],
+    "in registers": lambda x: pb.scan(lambda c, v: (np.tanh(c + v), None), x[0, 0], x[:, 0])[0],
     "convolution, tile ": lambda x: pb.conv2d(x[None, ..., None], np.ones((2, 2, 1, 3))),
     "convolution by transformed tiles, strips ": lambda x: pb.conv2d(
         np.tile(x, (8, 8))[None, ..., None] * np.ones(64), np.ones((3, 3, 64, 64))

@@ -16,7 +16,8 @@ from pullback.compiler.ir.graph import Node, find_contiguous, find_rows
 from pullback.compiler.ir.kinds import SPLIT
 from pullback.compiler.schedule.fuse import Kernel
 from pullback.compiler.schedule.order import ScheduledStep
-from pullback.compiler.schedule.schedule import KernelPlan, ScatterPlan
+from pullback.compiler.schedule.scatters import ScatterPlan
+from pullback.compiler.schedule.schedule import KernelPlan
 from pullback.compiler.schedule.work import Work
 
 NULL = ConstantOperand("ptr", "null")
@@ -139,7 +140,7 @@ def call_whole(
 def call_spaced(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call the function that writes elements into zeros at regular strides."""
     given = _describe_scatter(module, step.what)
-    spaced = Spaced(step.what, module.target)
+    spaced = Spaced(step.what, step.plan)
     name = module.name(spaced.write())
     module.declared |= spaced.code.declared
     code.call_void(name, given)
@@ -152,7 +153,7 @@ def call_scatter(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> 
     _, *others = _describe_scatter(module, n)
     base, offset, _ = find_rows(n.args[0], n.data.row)
     given = [module.address(base, offset), *others]
-    w = ScatterRows(n, n.number in module.memory.over, module.target).write(plan.work)
+    w = ScatterRows(n, n.number in module.memory.over, plan).write()
     name = module.name(w.function)
     module.declared |= w.declared
     if plan.workers > 1:

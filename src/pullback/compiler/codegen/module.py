@@ -122,6 +122,6 @@ def _may_be_repeated(step: ScheduledStep) -> bool:
     """
     if not isinstance(step.what, Node):
         return True
-    bodies = step.plan if step.what.kind in STRUCTURES else ()
+    bodies = step.plan.bodies if step.what.kind in STRUCTURES else ()
     is_known = step.what.kind is not WHILE and not step.what.kind.runs_on_host
     return is_known and all(_may_be_repeated(inner) for body in bodies for inner in body.steps)

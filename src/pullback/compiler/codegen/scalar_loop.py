@@ -11,20 +11,9 @@ from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.codegen.loops.access import element_of, memory_type, read_vector, write_vector
 from pullback.compiler.codegen.loops.row_blocks import emit_number
 from pullback.compiler.ir.graph import Node, is_number
-from pullback.compiler.ir.kinds import CAST, INPUT, VIEW
+from pullback.compiler.ir.kinds import CAST, VIEW
 from pullback.compiler.ir.structured import Loop
 from pullback.compiler.math.functions import emit_scalar
-
-
-def is_scalar_loop(loop: Loop) -> bool:
-    """Return whether the steps of a loop compute single numbers; of constants that are arrays they read elements."""
-    constants = {x.number for x in loop.body.inputs[: loop.constants]}
-    return all(
-        (n.number in constants or n.size == 1)
-        and (n.kind.is_elementwise or n.kind in (INPUT, VIEW) or is_number(n))
-        and (n.kind is VIEW or not any(x.number in constants and x.size != 1 for x in n.args))
-        for n in loop.body.nodes
-    ) and all(x.size == 1 for x in loop.body.outputs)
 
 
 class ScalarLoop:

@@ -13,8 +13,7 @@ from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_fun
 from pullback.compiler.ir.graph import Node, compute_strides, find_rows
 from pullback.compiler.math import arithmetic
 from pullback.compiler.math.building_blocks import MathBuilder
-from pullback.compiler.schedule.work import Work
-from pullback.compiler.target import Target
+from pullback.compiler.schedule.scatters import ScatterPlan, SpacedPlan
 
 COMBINED = {"maximum": arithmetic.maximum, "minimum": arithmetic.minimum}  # functions that combine instead of adding
 
@@ -25,19 +24,17 @@ class ScatterRows:
     They are added to zeros, to a copy of a third argument, or, ``in_place``, to that argument itself.
     """
 
-    def __init__(self, n: Node, in_place: bool, target: Target) -> None:
+    def __init__(self, n: Node, in_place: bool, plan: ScatterPlan) -> None:
         self.dtype, self.code = code_of(n.dtype), Code()
         self.adds, self.in_place = len(n.args) > 2, in_place
         self.shape, self.length, self.size = n.args[1].shape, prod(n.data.row), int(self.dtype[1])
         self.strides = find_rows(n.args[0], n.data.row)[2]
         self.combine, self.start = n.data.combine, n.data.start
-        self.width = max(1, target.vector_bytes // self.size)
-        while self.width > 1 and self.width > self.length:
-            self.width //= 2
+        self.width, self.work = plan.width, plan.work
 
-    def write(self, work: Work) -> KernelCode:
+    def write(self) -> KernelCode:
         """Return the kernel, whose rows are those of the result."""
-        code = self.code
+        code, work = self.code, self.work
         if not self.in_place:
             self._begin()
         if prod(self.shape) and self.length:
@@ -105,29 +102,22 @@ class ScatterRows:
         code.line(f"store {z!r}, ptr {place}, align {self.size}")
 
 
-MAX_VECTOR_STEP = 8  # strides up to which vectors with both elements and zeros are stored
-
-
 class Spaced:
     """Emits the function ``(x, z)`` that writes the elements of ``x`` into zeros at the strides of a view."""
 
-    def __init__(self, n: Node, target: Target) -> None:
+    def __init__(self, n: Node, plan: SpacedPlan) -> None:
         (x,) = n.args
         self.code, self.view, self.nbytes = Code(), n.data, n.nbytes
         self.shape, self.strides_of_x = x.shape or (1,), compute_strides(x.shape) or (1,)
         self.strides = n.data.strides or (1,)
         self.one, self.size = "i8" if n.dtype == bool else TYPES[code_of(n.dtype)], n.dtype.itemsize
-        self.width = max(1, target.vector_bytes // self.size)
-        while self.width > self.shape[-1]:
-            self.width //= 2
+        self.width, self.is_by_rows = plan
         self.row = n.shape[-1] if n.shape else 1
-        rows = self.strides[:-1] == compute_strides(n.shape)[:-1] and self.shape[:-1] == n.shape[:-1]
-        self.by_rows = rows and 1 < self.strides[-1] <= MAX_VECTOR_STEP and self.width > 1
 
     def write(self) -> Function:
         """Return the function."""
         code = self.code
-        if self.by_rows:
+        if self.is_by_rows:
             with code.loop("0", prod(self.shape[:-1])) as r:
                 self._row(code.times(r, self.shape[-1]), code.times(r, self.row))
         else:

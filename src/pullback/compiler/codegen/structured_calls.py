@@ -9,12 +9,12 @@ from pullback.compiler.builder import Definition, Label
 from pullback.compiler.codegen.call_table import CallList, Operand
 from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.codegen.module_builder import ModuleBuilder
-from pullback.compiler.codegen.scalar_loop import ScalarLoop, is_scalar_loop
+from pullback.compiler.codegen.scalar_loop import ScalarLoop
 from pullback.compiler.ir.graph import Node, find_contiguous
 from pullback.compiler.ir.kinds import CONSTANT, LOOP, MAP, SWITCH, WHILE, Kind
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.order import ScheduledStep
-from pullback.compiler.schedule.schedule import BodyPlan, count_body_bytes
+from pullback.compiler.schedule.schedule import BodyPlan, StructurePlan, count_body_bytes
 
 MEMCPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
@@ -27,22 +27,22 @@ def call_structure(
 ) -> None:
     """Emit the bodies of a loop or of branches and the call that runs them; ``call_step`` emits a step of a body."""
     n: Node = step.what
-    plans: tuple[BodyPlan, ...] = step.plan
+    plan: StructurePlan = step.plan
     results = {r.data: r for r in step.stored}
     given: list[Operand] = [module.address(*find_contiguous(x)) for x in (*n.args, *results.values())]
     places = {r: len(n.args) + at for at, r in enumerate(results)}
-    if n.kind is LOOP and is_scalar_loop(n.data):
+    if plan.is_in_registers:
         function = _write_scalar_loop(module, n, places, len(given))
     else:
         names, described = [], []
-        for body in plans:
+        for body in plan.bodies:
             inner, calls = module.open_body(body.memory), CallList()
             for inner_step in body.steps:
                 call_step(inner, calls, inner_step)
             names.append(inner.close_body(calls))
             described += [f"  {line}" for line in inner.described]
         module.described += [f"{n.name} {' '.join(map(str, n.data.counts))}:", *described]
-        writer = WRITERS[n.kind](n, plans, names, places)
+        writer = WRITERS[n.kind](n, plan.bodies, names, places)
         function = writer.write(len(given))
         module.helpers.update(writer.constants)
         module.declared.add(MEMCPY)

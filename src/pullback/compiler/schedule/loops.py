@@ -43,6 +43,8 @@ MAX_APART = 9  # stride of elements that are loaded by whole vectors and taken a
 MAX_SEGMENTS = 4  # segments of an axis, each with a loop of its own
 MAX_LONG_SEGMENTS = 12  # the same for long segments, if there are more; the others are computed element by element
 LONGEST_SUM = 2**15  # elements that are added up one after the other; longer rows are summed in runs, for precision
+RUN_ELEMENTS = 4096  # elements of such a run
+ROWS_BY_COLUMNS = 16  # rows that are computed together, column by column
 LONG_SEGMENT = 16  # elements of a long segment
 MIN_KEPT_COST = 6  # cost of a value that is kept for later passes over the row, rather than computed again
 SLOW_COST = 3  # cost of one op, such as a division or a square root, whose value is kept in any case
@@ -65,8 +67,8 @@ MAX_TILE_SIDE = 8  # rows and columns of the squares that a tile is transposed b
 
 # The properties of a plan that others do not need, so that they would first be computed by code generation.
 DECISIONS = (
-    "_whole_loads", "partial_at", "reads_across_rows", "row_reductions", "rows_at_once", "segments", "uniform_uses",
-    "width",
+    "_whole_loads", "partial_at", "row_reductions", "rows_at_once", "rows_by_columns", "runs", "segments",
+    "uniform_uses", "width",
 )  # fmt: skip
 
 
@@ -557,12 +559,22 @@ class LoopPlan:
         return is_one_pass and len(columns) == 1 and any(self.is_column(n) for n in self.after)
 
     @cached_property
-    def reads_across_rows(self) -> bool:
-        """Whether neighbours in memory are in neighbouring rows, as in a transposed matrix.
+    def rows_by_columns(self) -> int:
+        """How many rows are computed column by column, a vector for all of them before the next; 0 if each by itself.
 
-        A vector is then computed for several rows before the next one is: they share cache lines.
+        Accumulators of columns stay in registers for these rows; or neighbours in memory are in neighbouring rows, as
+        in a transposed matrix, and share cache lines.
         """
-        return bool(self._uses_across_rows) and not self.tiles
+        across = bool(self._uses_across_rows) and not self.tiles
+        return ROWS_BY_COLUMNS if self.sums_columns_in_registers or across else 0
+
+    @cached_property
+    def runs(self) -> list[int]:
+        """By pass: the elements of a run, which is summed by itself; 0 if rows are short or divided into segments."""
+        _, columns = self.axes
+        is_long = bool(columns) and columns[-1].length > 8 * RUN_ELEMENTS and len(self.segments) == 1
+        run = RUN_ELEMENTS // self.width * self.width
+        return [run if is_long and folds else 0 for folds in self.row_reductions]
 
     @cached_property
     def _uses_across_rows(self) -> list[Use]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any, NamedTuple
 
-from pullback.compiler.ir.graph import Graph, Node
+from pullback.compiler.ir.graph import Graph, Node, is_number
 from pullback.compiler.ir.kinds import (
     FOURIER,
+    INPUT,
     JOIN,
+    LOOP,
     MATRICES,
     OPAQUE,
     PART,
@@ -20,9 +21,11 @@ from pullback.compiler.ir.kinds import (
     SCATTER,
     SPACED,
     SPLIT,
+    VIEW,
     WINDOWS,
     Kind,
 )
+from pullback.compiler.ir.structured import Loop
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.deduplicate_kernels import LoopPlanner, PlannedLoops
 from pullback.compiler.schedule.fourier import FourierPlan, plan_fourier
@@ -33,6 +36,7 @@ from pullback.compiler.schedule.order import ScheduledStep, order_steps
 from pullback.compiler.schedule.products import ProductSchedule, schedule_product
 from pullback.compiler.schedule.rows import RowsPlan, plan_rows
 from pullback.compiler.schedule.scans import ScanPlan, SearchPlan, plan_scan
+from pullback.compiler.schedule.scatters import plan_scatter, plan_spaced
 from pullback.compiler.schedule.windows import WindowCall, plan_windows
 from pullback.compiler.schedule.work import Work, count_workers, estimate_time
 from pullback.compiler.target import Options, Target
@@ -53,17 +57,6 @@ class KernelPlan(NamedTuple):
         return f"{self.loops.plan}, threads {self.workers}"
 
 
-class ScatterPlan(NamedTuple):
-    """The plan of adding rows at positions: each part goes through all rows, and adds those of its own range."""
-
-    work: Work
-    workers: int
-    time: int
-
-    def __str__(self) -> str:
-        return f"parts {self.work.parts}, threads {self.workers}"
-
-
 def schedule(fused: Fused, outputs: Sequence[Node], target: Target, options: Options) -> tuple[ScheduledStep, ...]:
     """Return the steps of a program in the order in which they run, each with its plan and the memory it needs."""
     planner = StepPlanner(fused, target, options)
@@ -81,6 +74,16 @@ class BodyPlan(NamedTuple):
 
     def __str__(self) -> str:
         return "\n".join(["body:", *map(str, self.steps)])
+
+
+class StructurePlan(NamedTuple):
+    """The plan of a loop or of branches: their bodies; none for a loop over numbers, which stay in registers."""
+
+    bodies: tuple[BodyPlan, ...]
+    is_in_registers: bool = False
+
+    def __str__(self) -> str:
+        return "in registers" if self.is_in_registers else "\n".join(map(str, self.bodies))
 
 
 class StepPlanner:
@@ -105,11 +108,13 @@ class StepPlanner:
 
     def _plan_bodies(self, n: Node) -> ScheduledStep:
         """Return a loop or branches as a step; its scratch memory also holds the carry twice, and unused results."""
-        plans = tuple(self._plan_body(body) for body in n.data.bodies)
         results = tuple(s for s in self.fused.steps if isinstance(s, Node) and s.kind is RESULT and s.args[0] is n)
-        own = sum(round_up(o.nbytes) for body in n.data.bodies for o in body.outputs)
         read = tuple(find_stored_base(n, a) for a in n.args)
-        return _make_step(n, plans, results, read, {"scratch": count_body_bytes(plans) + 2 * own})
+        if n.kind is LOOP and _is_scalar_loop(n.data):
+            return _make_step(n, StructurePlan((), True), results, read, {})
+        plan = StructurePlan(tuple(self._plan_body(body) for body in n.data.bodies))
+        own = sum(round_up(o.nbytes) for body in n.data.bodies for o in body.outputs)
+        return _make_step(n, plan, results, read, {"scratch": count_body_bytes(plan.bodies) + 2 * own})
 
     def _plan_body(self, graph: Graph) -> BodyPlan:
         options = self.options._replace(guarded=False)
@@ -146,16 +151,20 @@ def _make_step(
     return ScheduledStep(what, plan, stored, read, fixed, needed, overwritable)
 
 
+def _is_scalar_loop(loop: Loop) -> bool:
+    """Return whether the steps of a loop compute single numbers; of constants that are arrays they read elements."""
+    constants = {x.number for x in loop.body.inputs[: loop.constants]}
+    return all(
+        (n.number in constants or n.size == 1)
+        and (n.kind.is_elementwise or n.kind in (INPUT, VIEW) or is_number(n))
+        and (n.kind is VIEW or not any(x.number in constants and x.size != 1 for x in n.args))
+        for n in loop.body.nodes
+    ) and all(x.size == 1 for x in loop.body.outputs)
+
+
 def count_body_bytes(plans: Sequence[BodyPlan]) -> int:
     """Return the bytes that the bodies of a loop or of branches need, one at a time."""
     return max(round_up(plan.memory.layout.arena) for plan in plans)
-
-
-def _plan_scatter(n: Node, target: Target, options: Options) -> ScatterPlan:
-    time = estimate_time(n)
-    places = n.size // prod(n.data.row)
-    workers = count_workers(Work(places, 1), time, options.threads)
-    return ScatterPlan(Work(places, max(1, -(-places // workers))), workers, time)
 
 
 def _plan_nothing(n: Node, target: Target, options: Options) -> None:
@@ -163,7 +172,7 @@ def _plan_nothing(n: Node, target: Target, options: Options) -> None:
 
 
 def _count_scratch(
-    plan: ScanPlan | SearchPlan | RowsPlan | FourierPlan | ScatterPlan | MatricesPlan | ProductSchedule,
+    plan: ScanPlan | SearchPlan | RowsPlan | FourierPlan | MatricesPlan | ProductSchedule,
 ) -> dict[str, int]:
     return {"scratch": round_up(plan.work.scratch) * plan.workers}
 
@@ -181,15 +190,17 @@ PLANS: dict[Kind, Callable[[Node, Target, Options], Any]] = {
     SCAN: plan_scan,
     ROWS: plan_rows,
     FOURIER: plan_fourier,
-    SCATTER: _plan_scatter,
+    SCATTER: plan_scatter,
+    SPACED: plan_spaced,
     WINDOWS: plan_windows,
     MATRICES: plan_matrices,
     PRODUCT: schedule_product,
-    **dict.fromkeys((SPACED, SPLIT, JOIN, OPAQUE, PART), _plan_nothing),
+    **dict.fromkeys((SPLIT, JOIN, OPAQUE, PART), _plan_nothing),
 }
 SCRATCH: dict[Kind, Callable[[Any], dict[str, int]]] = {
     WINDOWS: _count_window_bytes,
-    **dict.fromkeys((SCAN, ROWS, FOURIER, SCATTER, MATRICES, PRODUCT), _count_scratch),
+    **dict.fromkeys((SCAN, ROWS, FOURIER, MATRICES, PRODUCT), _count_scratch),
+    **dict.fromkeys((SCATTER, SPACED), lambda plan: {}),
 }
 
 

@@ -24,9 +24,7 @@ from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.fuse import Use
 from pullback.compiler.schedule.loops import Axis, AxisSegment, LoopPlan, Remainder
 
-ROWS_IN_REGISTERS = 16  # rows that are reduced, column by column, with accumulators in registers
 MANY_LINES = 128  # lines of code from which on values may be spilled to the stack
-RUN_ELEMENTS = 4096  # elements of a long row that are summed by themselves, for precision
 
 
 class KernelWriter:
@@ -50,7 +48,7 @@ class KernelWriter:
             self._emit_flat(columns)
         elif plan.tiles:
             self._emit_tiles(rows, columns[0])
-        elif plan.sums_columns_in_registers or plan.reads_across_rows:
+        elif plan.rows_by_columns:
             self._emit_columns(rows, columns[0])
         else:
             with code.loop("%lo", "%hi", 1 if plan.has_adjacent_elements else plan.block) as row:
@@ -209,9 +207,9 @@ class KernelWriter:
 
     def _emit_columns(self, rows: list[Axis], inner: Axis) -> None:
         """Emit the only pass for some rows at a time: for each vector of columns, a loop over these rows."""
-        code = self.code
-        with code.loop("%lo", "%hi", ROWS_IN_REGISTERS) as first:
-            stop = code.minimum(code.add(first, str(ROWS_IN_REGISTERS)), "%hi")
+        code, count = self.code, self.plan.rows_by_columns
+        with code.loop("%lo", "%hi", count) as first:
+            stop = code.minimum(code.add(first, str(count)), "%hi")
             self._emit_vectors(inner, lambda lanes: self._emit_columns_of_rows(first, stop, rows, lanes))
 
     def _emit_columns_of_rows(self, first: str, stop: str, rows: list[Axis], lanes: Lanes) -> None:
@@ -319,9 +317,8 @@ class KernelWriter:
 
     def _emit_innermost(self, number: int, inner: Axis) -> None:
         """Emit the loop along the innermost axis."""
-        width, plan = self.plan.width, self.plan
-        hoisted = self._hoist(number, inner.members[-1], width)
-        if inner.length > 8 * RUN_ELEMENTS and plan.row_reductions[number] and len(plan.segments) == 1:
+        hoisted = self._hoist(number, inner.members[-1], self.plan.width)
+        if self.plan.runs[number]:
             self._emit_runs(number, inner, hoisted)
         else:
             self._emit_vectors(inner, lambda lanes: self._emit_vector(number, hoisted, lanes))
@@ -373,7 +370,7 @@ class KernelWriter:
         """Emit the loop along a long row in runs, and add up the sums of runs: that loses less by rounding."""
         code, width, axis, reductions = self.code, self.plan.width, inner.members[-1], self.reductions
         folds, (segment,) = self.plan.row_reductions[number], self.plan.segments
-        (_, full, last), run = self._cut(segment), RUN_ELEMENTS // width * width
+        (_, full, last), run = self._cut(segment), self.plan.runs[number]
         totals = {n.number: reductions.allocate(n) for n in folds}
 
         def add_run(n: Node) -> None:
