@@ -1,7 +1,7 @@
 """Write the maps of the source code from the import contracts and the modules' docstrings.
 
-``docs/modules.md`` lists every module; CONTRIBUTING.md and docs/how-it-works.md have the packages and their order
-between two marker comments.  With ``--check``, only say whether they are up to date.
+``docs/modules.md`` lists every module; between two marker comments CONTRIBUTING.md has a table of the packages and
+docs/how-it-works.md the order of imports.  With ``--check``, only say whether they are up to date.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def read_summary(path: Path) -> str:
 
 def format_order(rows: list[list[str]]) -> str:
     """Return layers as one line, from the importing to the imported."""
-    return " → ".join(" \\| ".join(f"`{name}`" for name in row) for row in rows)
+    return " → ".join(" | ".join(f"`{name}`" for name in row) for row in rows)
 
 
 def format_packages(layers: dict[str, list[list[str]]]) -> str:
-    """Return the table of packages, with those inside a package below it, and the order of imports in each."""
+    """Return the table of packages, with those inside a package below it."""
     lines = ["| package or module | contents |", "|---|---|"]
     for name in (name for row in layers["pullback"] for name in row):
         source = find_source("pullback", name)
@@ -65,9 +65,14 @@ def format_packages(layers: dict[str, list[list[str]]]) -> str:
             source = find_source(f"pullback.{name}", inner)
             assert source is not None
             lines.append(f"| `{name}.{inner}` | {read_summary(source)} |")
-    orders = [f"- `{container}`: {format_order(rows)}".replace("\\|", "|") for container, rows in layers.items()]
-    text = "Imports go from left to right; what is joined by `|` does not import each other."
-    return "\n".join([*lines, "", text, "", *orders]) + "\n"
+    return "\n".join(lines) + "\n"
+
+
+def format_orders(layers: dict[str, list[list[str]]]) -> str:
+    """Return the order of imports in every package with a layers contract."""
+    orders = [f"- `{container}`: {format_order(rows)}" for container, rows in layers.items()]
+    text = "A package may import those to the right of it; packages joined by `|` do not import each other."
+    return "\n".join([text, "", *orders]) + "\n"
 
 
 def format_modules(layers: dict[str, list[list[str]]]) -> str:
@@ -96,11 +101,12 @@ def replace_between_markers(text: str, inner: str) -> str:
 def write_pages() -> dict[Path, str]:
     """Return the text of every page that has a map."""
     layers = read_layers()
-    packages = format_packages(layers)
-    pages = {ROOT / "docs" / "modules.md": format_modules(layers)}
-    for path in (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "how-it-works.md"):
-        pages[path] = replace_between_markers(path.read_text("utf-8"), packages)
-    return pages
+    inner = {
+        ROOT / "CONTRIBUTING.md": format_packages(layers),
+        ROOT / "docs" / "how-it-works.md": format_orders(layers),
+    }
+    pages = {path: replace_between_markers(path.read_text("utf-8"), text) for path, text in inner.items()}
+    return {ROOT / "docs" / "modules.md": format_modules(layers), **pages}
 
 
 if __name__ == "__main__":
