@@ -175,6 +175,57 @@ class Code:
         self.branch(self.op(f"icmp slt i64 {following}, {stop}"), top, after)
         self.begin(after)
 
+    @contextmanager
+    def loop_while(self, emit_condition: Callable[[], str]) -> Iterator[None]:
+        """Emit a ``while`` loop with the ``with`` block as its body; ``emit_condition`` emits its condition."""
+        top, body, after = self.block("while"), self.block("body"), self.block("after")
+        self.jump(top)
+        self.begin(top)
+        self.branch(emit_condition(), body, after)
+        self.begin(body)
+        yield
+        self.jump(top)
+        self.begin(after)
+
+    @contextmanager
+    def when(self, condition: str, unlikely: bool = False) -> Iterator[None]:
+        """Emit a ``with`` block that runs only if a condition holds."""
+        yes, after = self.block("yes"), self.block("after")
+        self.branch(condition, yes, after, unlikely)
+        self.begin(yes)
+        yield
+        self.jump(after)
+        self.begin(after)
+
+    # ---- memory: single elements
+
+    def at(self, type_: str, base: str, place: str | int) -> str:
+        """Return the address of an element of an array; that of the first is the array's."""
+        return base if place in ("0", 0) else self.op(f"getelementptr {type_}, ptr {base}, i64 {place}")
+
+    def load(self, type_: str, base: str, place: str | int = 0) -> str:
+        return self.op(f"load {type_}, ptr {self.at(type_, base, place)}")
+
+    def store(self, type_: str, value: str, base: str, place: str | int = 0) -> None:
+        self.line(f"store {type_} {value}, ptr {self.at(type_, base, place)}")
+
+    def keep(self, type_: str, value: str) -> str:
+        """Return the address of a new variable with an initial value."""
+        cell = self.allocate(type_, 8)
+        self.store(type_, value, cell)
+        return cell
+
+    def copy_bytes(self, to: str, source: str, size: str | int, align: int = 1) -> None:
+        """Copy memory, both ends of which have this alignment, to memory that does not overlap with it."""
+        self.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        ends = f"ptr align {align} {to}, ptr align {align} {source}"
+        self.line(f"call void @llvm.memcpy.p0.p0.i64({ends}, i64 {size}, i1 false)")
+
+    def clear_bytes(self, at: str, size: str | int) -> None:
+        """Set memory to zero."""
+        self.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        self.line(f"call void @llvm.memset.p0.i64(ptr {at}, i8 0, i64 {size}, i1 false)")
+
     # ---- memory: whole vectors, or the lanes of a mask
 
     def read(
@@ -205,7 +256,7 @@ class Code:
             part = self.register_bytes // size
             for i in range(0, width, part):
                 piece = self.shuffle(type_, value, "poison", range(i, i + part))
-                at = self.op(f"getelementptr {memory}, ptr {pointer}, i64 {i}")
+                at = self.at(memory, pointer, i)
                 self.line(f"store {vector(memory, part)} {piece}, ptr {at}, align {size}")
             return
         if mask == first_lanes(1, width):  # LLVM 20 stores too many bytes for a masked store of one truncated lane
@@ -222,6 +273,15 @@ class Code:
         """Return a vector of chosen lanes of two vectors; those of the second are counted on after the first's."""
         order = ", ".join(f"i32 {i}" for i in lanes)
         return self.op(f"shufflevector {type_} {a}, {type_} {b}, <{len(lanes)} x i32> <{order}>")
+
+    def pack(self, type_: str, lanes: Sequence[str], width: int) -> str:
+        """Return the vector that has scalars of this type in its first lanes; a vector of width 1 is the scalar."""
+        if width == 1:
+            return lanes[0]
+        made = "poison"
+        for i, lane in enumerate(lanes):
+            made = self.op(f"insertelement {vector(type_, width)} {made}, {type_} {lane}, i64 {i}")
+        return made
 
     def add(self, a: str, b: str) -> str:
         """Add two indices; adding 0 emits nothing."""

@@ -122,14 +122,14 @@ class CallList(Code):
         if isinstance(at, Local):
             return at.name
         if at.base >= FIRST:
-            base = self.op(f"load ptr, ptr {self.op(f'getelementptr ptr, ptr %slots, i64 {at.base - FIRST}')}")
+            base = self.load("ptr", "%slots", at.base - FIRST)
         else:
             base = "%arena" if at.base == ARENA else "%small"
-        made = self._step(base, at.offset)
+        made = self.at("i8", base, at.offset)
         if not at.rounded:
             return made
         self.declared.add("declare ptr @llvm.ptrmask.p0.i64(ptr, i64)")
-        return self._step(self.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {made}, i64 {-ALIGN})"), at.ahead)
+        return self.at("i8", self.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {made}, i64 {-ALIGN})"), at.ahead)
 
     def render(self, name: str, has_stack: bool) -> tuple[list[str], list[Definition]]:
         """Return the lines of the function, and the functions ``name_0``, ``name_1``, … of its tables."""
@@ -169,9 +169,6 @@ class CallList(Code):
         if self.lines:
             self.parts.append(self.lines)
             self.lines = []
-
-    def _step(self, base: str, count: int) -> str:
-        return self.op(f"getelementptr i8, ptr {base}, i64 {count}") if count else base
 
     def _write(self, call: Call) -> None:
         args = [

@@ -60,7 +60,7 @@ def _call_parts(code: CallList, work: Work, name: str, given: list[Operand]) -> 
     with code.loop("0", work.parts) as p:
         lo = code.times(p, work.part)
         hi = code.minimum(code.add(lo, str(work.part)), work.rows)
-        own = code.op(f"getelementptr i8, ptr {partial.name}, i64 {code.times(p, work.partial)}")
+        own = code.at("i8", partial.name, code.times(p, work.partial))
         code.call_void(name, [*arrays, Local("i64", lo), Local("i64", hi), Local("ptr", own), scratch])
 
 

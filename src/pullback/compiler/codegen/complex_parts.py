@@ -64,10 +64,7 @@ class PartsCopier:
         return self.code.shuffle(type_, x, y, lanes)
 
     def _load(self, base: str, place: str, width: int) -> str:
-        return self.code.op(f"load {vector(self.type, width)}, ptr {self._at(base, place)}, align {self.size}")
+        return self.code.read(self.code.at(self.type, base, place), self.type, self.size, width, None)
 
     def _store(self, value: str, base: str, place: str, width: int) -> None:
-        self.code.line(f"store {vector(self.type, width)} {value}, ptr {self._at(base, place)}, align {self.size}")
-
-    def _at(self, base: str, place: str) -> str:
-        return self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
+        self.code.write(value, self.code.at(self.type, base, place), self.type, self.size, width, None)

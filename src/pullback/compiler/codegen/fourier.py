@@ -73,8 +73,8 @@ class PassWriter:
         apart = code.op("mul i64 %factors, %stride")
         if self.has_factors:
             with code.loop("0", "%factors") as p:
-                row = self._at("%w", code.times(p, count))
-                numbers = [code.op(f"load {self.one}, ptr {self._at(row, str(i))}") for i in range(count)]
+                row = code.at(self.one, "%w", code.times(p, count))
+                numbers = [code.load(self.one, row, i) for i in range(count)]
                 spread = [self._value(splat(code, x, self.one, self.width)) for x in numbers]
                 self._emit_places(apart, p, [*zip(spread[::2], spread[1::2], strict=True)])
         else:
@@ -87,31 +87,28 @@ class PassWriter:
         """Emit the butterflies that have the same twiddle factors."""
         code = self.code
         start, step = code.op(f"mul i64 {p}, %stride"), code.times(apart, 2 * self.width)
-        sources = [self._at("%from", code.times(start, 2 * self.width))]
-        targets = [self._at("%to", code.times(start, 2 * self.width * self.radix))]
+        sources = [code.at(self.one, "%from", code.times(start, 2 * self.width))]
+        targets = [code.at(self.one, "%to", code.times(start, 2 * self.width * self.radix))]
         onward = code.times("%stride", 2 * self.width)
         for _ in range(1, self.radix):  # computed before the loop
-            sources.append(self._at(sources[-1], step))
-            targets.append(self._at(targets[-1], onward))
+            sources.append(code.at(self.one, sources[-1], step))
+            targets.append(code.at(self.one, targets[-1], onward))
         with code.loop("0", "%stride") as q:
             at = code.times(q, 2 * self.width)
             legs = [(self._get(source, at, 0), self._get(source, at, 1)) for source in sources]
             for k, leg in enumerate(emit_butterfly(legs)):
                 turned = multiply(leg, twiddles[k - 1]) if k and twiddles else leg
                 for part, v in enumerate(turned):
-                    code.line(f"store {self.many} {v.name}, ptr {self._place(targets[k], at, part)}")
+                    code.store(self.many, v.name, self._place(targets[k], at, part))
 
     def _get(self, base: str, at: str, part: int) -> Value:
-        return self._value(self.code.op(f"load {self.many}, ptr {self._place(base, at, part)}"))
+        return self._value(self.code.load(self.many, self._place(base, at, part)))
 
     def _place(self, base: str, at: str, part: int) -> str:
-        return self._at(base, self.code.add(at, str(part * self.width)))
+        return self.code.at(self.one, base, self.code.add(at, str(part * self.width)))
 
     def _value(self, name: str) -> Value:
         return Value(self.code, name, self.dtype, self.width)
-
-    def _at(self, base: str, place: str) -> str:
-        return base if place == "0" else self.code.op(f"getelementptr {self.one}, ptr {base}, i64 {place}")
 
 
 class CopyWriter:
@@ -145,15 +142,15 @@ class CopyWriter:
     def _write_lanes(self, name: str) -> Helpers:
         code, factor = self.code, self._splat_factor()
         with code.loop("0", "%count") as k:
-            v = self._read(self.many, self._at("%from", code.op(f"mul i64 {k}, %apart")))
-            self._write(v * factor, self._at("%to", code.op(f"mul i64 {k}, %step")))
+            v = self._read(self.many, code.at(self.one, "%from", code.op(f"mul i64 {k}, %apart")))
+            self._write(v * factor, code.at(self.one, "%to", code.op(f"mul i64 {k}, %step")))
         return self._make(name, f"{LANES}, {self.one} %factor")
 
     def _write_load(self, name: str) -> Helpers:
         starts, steps = self._find_starts(), self._list_steps()
         part = vector(self.one, self.block)
         with self._loop_over_blocks() as k:
-            pieces = [self._read(part, self._at(start, k), self.block) for start in starts]
+            pieces = [self._read(part, self.code.at(self.one, start, k), self.block) for start in starts]
             rows = [join_lanes(pieces[i :: self.block]) for i in range(self.block)]
             for v, place in zip(transpose_square(rows), self._list_places(k, steps), strict=True):
                 self._write(v, place)
@@ -166,7 +163,7 @@ class CopyWriter:
             rows = transpose_square(columns)
             for i, start in enumerate(starts):
                 number, row = divmod(i, self.block)
-                self._write(slice_lanes(rows[row], number * self.block, self.block), self._at(start, k))
+                self._write(slice_lanes(rows[row], number * self.block, self.block), self.code.at(self.one, start, k))
         return self._make(name, f"{ROWS}, {self.one} %factor")
 
     def _make(self, name: str, params: str) -> Helpers:
@@ -178,7 +175,7 @@ class CopyWriter:
         code = self.code
         numbers = [code.add("%first", str(i)) for i in range(self.width)]
         rows = [code.minimum(row, "%last") for row in numbers]
-        return [self._at("%rows", code.op(f"mul i64 {row}, %length")) for row in rows]
+        return [code.at(self.one, "%rows", code.op(f"mul i64 {row}, %length")) for row in rows]
 
     def _list_steps(self) -> list[str]:
         """Return the first multiples of the step: computed before the loop, they are offsets of addresses in it."""
@@ -186,9 +183,9 @@ class CopyWriter:
 
     def _list_places(self, k: str, steps: list[str]) -> list[str]:
         """Return the addresses of the columns of a block in scratch memory."""
-        places = [self._at("%scratch", self.code.op(f"mul i64 {k}, %step"))]
+        places = [self.code.at(self.one, "%scratch", self.code.op(f"mul i64 {k}, %step"))]
         for i in range(1, self.block):
-            places.append(self._at(places[(i - 1) // 4 * 4], steps[(i - 1) % 4 + 1]))
+            places.append(self.code.at(self.one, places[(i - 1) // 4 * 4], steps[(i - 1) % 4 + 1]))
         return places
 
     @contextmanager
@@ -211,9 +208,6 @@ class CopyWriter:
     def _write(self, v: Value, pointer: str) -> None:
         self.code.line(f"store {v.type} {v.name}, ptr {pointer}, align {self.size}")
 
-    def _at(self, base: str, place: str) -> str:
-        return base if place == "0" else self.code.op(f"getelementptr {self.one}, ptr {base}, i64 {place}")
-
 
 class FourierKernel:
     """Emits the kernel of a node; a row of its work is a block of transforms, one per lane."""
@@ -234,7 +228,7 @@ class FourierKernel:
     def write(self) -> KernelCode:
         """Return the kernel."""
         code, plan = self.code, self.plan
-        factor = code.op(f"load {self.one}, ptr %w")
+        factor = code.load(self.one, "%w")
         with code.loop("%lo", "%hi") as u:
             rows = self._find_rows(u)
             self._load_all(rows)
@@ -286,7 +280,7 @@ class FourierKernel:
         code, inner = self.code, self.plan.inner
         if self.plan.is_contiguous:
             o, i = rows
-            return [self._at(base, code.add(code.times(o, length * inner), i))]
+            return [code.at(self.one, base, code.add(code.times(o, length * inner), i))]
         places = []
         last = self.plan.outer * inner - 1  # lanes beyond the last transform compute that one again
         for row in [self.code.minimum(code.add(rows[0], str(i)), last) for i in range(self.width)]:
@@ -295,7 +289,7 @@ class FourierKernel:
             else:
                 o, i = code.op(f"udiv i64 {row}, {inner}"), code.op(f"urem i64 {row}, {inner}")
                 places.append(code.add(code.times(o, length * inner), i))
-        return [self._at(base, place) for place in places]
+        return [code.at(self.one, base, place) for place in places]
 
     # ---- from and to arrays
 
@@ -315,7 +309,7 @@ class FourierKernel:
         else:
             starts = self._find_starts(rows, base, self.given)
             with code.loop("0", count) as k:
-                at = [self._at(start, code.times(k, plan.inner)) for start in starts]
+                at = [code.at(self.one, start, code.times(k, plan.inner)) for start in starts]
                 self._put(self._collect(at), part, k, step)
         if count < wanted:
             with code.loop(str(count), wanted) as k:
@@ -338,7 +332,7 @@ class FourierKernel:
                 v = self._get(buffer, part, k, step) * each
                 for i, start in enumerate(starts):
                     lane = v.name if self.width == 1 else code.op(f"extractelement {self.many} {v.name}, i64 {i}")
-                    code.line(f"store {self.one} {lane}, ptr {self._at(start, code.times(k, plan.inner))}")
+                    code.store(self.one, lane, start, code.times(k, plan.inner))
 
     def _has_tiles(self, count: int) -> bool:
         """Return whether this number of columns is copied by the functions of ``CopyWriter`` for rows."""
@@ -350,13 +344,8 @@ class FourierKernel:
 
     def _collect(self, pointers: list[str]) -> Value:
         """Return a vector of the elements at these addresses."""
-        lanes = [self.code.op(f"load {self.one}, ptr {pointer}") for pointer in pointers]
-        made = lanes[0]
-        if self.width > 1:
-            made = "poison"
-            for i, lane in enumerate(lanes):
-                made = self.code.op(f"insertelement {self.many} {made}, {self.one} {lane}, i64 {i}")
-        return self._value(made)
+        lanes = [self.code.load(self.one, pointer) for pointer in pointers]
+        return self._value(self.code.pack(self.one, lanes, self.width))
 
     # ---- transforms of real numbers
 
@@ -414,8 +403,8 @@ class FourierKernel:
         """Emit a loop over bins that have mirror images: gives their places and the factor of the first one."""
         code, half = self.code, self.plan.length
         with code.loop("1", half // 2 + 1) as k:
-            at = [self._at("%w", code.add(code.times(k, 2), str(1 + part))) for part in range(2)]
-            re, im = (splat(code, code.op(f"load {self.one}, ptr {x}"), self.one, self.width) for x in at)
+            at = [code.at(self.one, "%w", code.add(code.times(k, 2), str(1 + part))) for part in range(2)]
+            re, im = (splat(code, code.load(self.one, x), self.one, self.width) for x in at)
             yield k, code.op(f"sub i64 {half}, {k}"), (self._value(re), self._value(im))
 
     # ---- the passes
@@ -424,11 +413,11 @@ class FourierKernel:
         """Emit the calls of all passes, and return the half of scratch memory that has the result, 0 or 1."""
         code, source, left, stride = self.code, 0, self.plan.length, 1
         table = 1 + (2 * (left // 2 + 1) if self.is_halved else 0)  # after the factor of the result
-        halves = "%scratch", self._at("%scratch", str(self.half))
+        halves = "%scratch", code.at(self.one, "%scratch", self.half)
         for r in factorize(left):
             factors = left // r
             name = PassWriter(r, factors > 1, self.dtype, self.width).emit(code)
-            given = f"ptr {halves[source]}, ptr {halves[1 - source]}, ptr {self._at('%w', str(table))}"
+            given = f"ptr {halves[source]}, ptr {halves[1 - source]}, ptr {code.at(self.one, '%w', str(table))}"
             code.line(f"call void @{name}({given}, i64 {factors}, i64 {stride})")
             table += factors * 2 * (r - 1) if factors > 1 else 0
             left, stride, source = factors, stride * r, 1 - source
@@ -439,22 +428,19 @@ class FourierKernel:
     def _value(self, name: str) -> Value:
         return Value(self.code, name, self.dtype, self.width)
 
-    def _at(self, base: str, place: str) -> str:
-        return base if place == "0" else self.code.op(f"getelementptr {self.one}, ptr {base}, i64 {place}")
-
     def _place(self, buffer: int, part: int, k: str = "0", step: int = 2) -> str:
         """Return the address of a vector in scratch memory."""
         place = self.code.add(self.code.times(k, step * self.width), str(buffer * self.half + part * self.width))
-        return self._at("%scratch", place)
+        return self.code.at(self.one, "%scratch", place)
 
     def _get(self, buffer: int, part: int, k: str, step: int = 2) -> Value:
-        return self._value(self.code.op(f"load {self.many}, ptr {self._place(buffer, part, k, step)}"))
+        return self._value(self.code.load(self.many, self._place(buffer, part, k, step)))
 
     def _get_pair(self, buffer: int, k: str) -> Pair:
         return self._get(buffer, 0, k), self._get(buffer, 1, k)
 
     def _put(self, v: Value, part: int, k: str, step: int = 2, buffer: int = 0) -> None:
-        self.code.line(f"store {self.many} {v.name}, ptr {self._place(buffer, part, k, step)}")
+        self.code.store(self.many, v.name, self._place(buffer, part, k, step))
 
     def _put_pair(self, pair: Pair, buffer: int, k: str) -> None:
         for part, v in enumerate(pair):

@@ -160,7 +160,7 @@ class ModuleBuilder:
         context = code.op(f"alloca [{len(given)} x ptr]")
         for i, x in enumerate(given):
             pointer = code.pointer(x)
-            code.line(f"store ptr {pointer}, ptr {code.op(f'getelementptr ptr, ptr {context}, i64 {i}')}")
+            code.line(f"store ptr {pointer}, ptr {code.at('ptr', context, i)}")
         task = emit_task(name, work, len(given) - 2)
         function = self.name(make_function(task.body, "ptr %context", "i64 %part", "i64 %worker", attributes=""))
         code.declared |= {*task.declared, "declare void @parallel(ptr, ptr, i64, i64, i1)"}

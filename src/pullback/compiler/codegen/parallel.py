@@ -19,12 +19,11 @@ def emit_task(name: str, work: Work, arrays: int) -> Code:
     a piece of its own.
     """
     code = Code()
-    places = [code.op(f"getelementptr ptr, ptr %context, i64 {i}") for i in range(arrays + 2)]
-    *given, partials, scratches = [code.op(f"load ptr, ptr {place}") for place in places]
+    *given, partials, scratches = [code.load("ptr", "%context", i) for i in range(arrays + 2)]
     lo = code.times("%part", work.part)
     hi = code.minimum(code.add(lo, str(work.part)), work.rows)
-    partial = code.op(f"getelementptr i8, ptr {partials}, i64 {code.times('%part', work.partial)}")
-    scratch = code.op(f"getelementptr i8, ptr {scratches}, i64 {code.times('%worker', round_up(work.scratch))}")
+    partial = code.at("i8", partials, code.times("%part", work.partial))
+    scratch = code.at("i8", scratches, code.times("%worker", round_up(work.scratch)))
     args = "".join(f"ptr {p}, " for p in given)
     code.line(f"call void @{name}({args}i64 {lo}, i64 {hi}, ptr {partial}, ptr {scratch})")
     return code
@@ -39,10 +38,7 @@ def emit_batch(product: BatchedProduct, call: Callable[..., None]) -> Function:
             at, left = left, code.op(f"udiv i64 {left}, {product.loop[axis]}")
             at = code.op(f"sub i64 {at}, {code.times(left, product.loop[axis])}")
             ahead = [*(s[axis] for s in product.strides), product.out[axis], product.out[axis]]
-            pointers = [
-                code.op(f"getelementptr {t}, ptr {p}, i64 {code.times(at, s)}") if s else p
-                for p, s in zip(pointers, ahead, strict=True)
-            ]
+            pointers = [code.at(t, p, code.times(at, s)) if s else p for p, s in zip(pointers, ahead, strict=True)]
         call(code, *(Local("ptr", p) for p in (*pointers, "%scratch")))
     lines, _ = code.render("", False)
     params = "ptr %a", "ptr %b", "ptr %c", "ptr %z", "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, splat, vector
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
@@ -12,52 +11,11 @@ from pullback.compiler.schedule.rows import RowsPlan
 
 def emit_rows(plan: RowsPlan) -> KernelCode:
     """Return the kernel of a function of rows; its arrays are the arguments and the result."""
-    code = RowCode()
+    code = Code()
     KERNELS[plan.node.data[0].lower.symbol](code, plan)
     arrays = [f"ptr noalias %a{i}" for i in range(len(plan.node.args))]
     params = *arrays, "ptr noalias %z", "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch"
     return KernelCode(make_function(code.body, *params), plan.work, frozenset(code.declared))
-
-
-class RowCode(Code):
-    """A builder with variables, conditions and ``while`` loops."""
-
-    def load(self, type_: str, base: str, place: str = "0") -> str:
-        return self.op(f"load {type_}, ptr {self.at(type_, base, place)}")
-
-    def store(self, type_: str, value: str, base: str, place: str = "0") -> None:
-        self.line(f"store {type_} {value}, ptr {self.at(type_, base, place)}")
-
-    def at(self, type_: str, base: str, place: str) -> str:
-        return base if place == "0" else self.op(f"getelementptr {type_}, ptr {base}, i64 {place}")
-
-    def keep(self, type_: str, value: str) -> str:
-        """Return the address of a new variable with an initial value."""
-        cell = self.allocate(type_, 8)
-        self.store(type_, value, cell)
-        return cell
-
-    @contextmanager
-    def when(self, condition: str, unlikely: bool = False) -> Iterator[None]:
-        """Emit a ``with`` block that runs only if a condition holds."""
-        yes, after = self.block("yes"), self.block("after")
-        self.branch(condition, yes, after, unlikely)
-        self.begin(yes)
-        yield
-        self.jump(after)
-        self.begin(after)
-
-    @contextmanager
-    def loop_while(self, emit_condition: Callable[[], str]) -> Iterator[None]:
-        """Emit a ``while`` loop with the ``with`` block as its body; ``emit_condition`` emits its condition."""
-        top, body, after = self.block("while"), self.block("body"), self.block("after")
-        self.jump(top)
-        self.begin(top)
-        self.branch(emit_condition(), body, after)
-        self.begin(body)
-        yield
-        self.jump(top)
-        self.begin(after)
 
 
 # ---- the largest elements
@@ -70,14 +28,14 @@ class LargestWriter:
     vector of which no element is larger than the last of them is skipped.
     """
 
-    def __init__(self, code: RowCode, plan: RowsPlan) -> None:
+    def __init__(self, code: Code, plan: RowsPlan) -> None:
         (x,) = plan.node.args
         self.code, self.size = code, x.dtype.itemsize
         self.length, self.k = x.shape[-1], plan.node.shape[-1]
         self.width = max(1, plan.target.vector_bytes // self.size)
         self.dtype = "u1" if x.dtype == bool else code_of(x.dtype)
         self.type = TYPES[self.dtype]
-        self.keys, self.positions = "%scratch", code.op(f"getelementptr i8, ptr %scratch, i64 {8 * self.k}")
+        self.keys, self.positions = "%scratch", code.at("i8", "%scratch", 8 * self.k)
 
     def write(self) -> None:
         """Emit the loop over rows."""
@@ -163,7 +121,7 @@ def _make_key(x: Value) -> str:
 # ---- sorted rows
 
 
-def _emit_search_sorted(code: RowCode, plan: RowsPlan) -> None:
+def _emit_search_sorted(code: Code, plan: RowsPlan) -> None:
     """Emit a binary search for each value in a sorted row, in which NaN come last."""
     sequence, values = plan.node.args
     length, each = sequence.shape[-1], values.shape[-1] if values.shape else 1
@@ -182,7 +140,7 @@ def _emit_search_sorted(code: RowCode, plan: RowsPlan) -> None:
         code.store("i32", code.op(f"trunc i64 {code.load('i64', place)} to i32"), "%z", u)
 
 
-def _bisect(code: RowCode, where: tuple[str, str, int], emit_is_before: Callable[[Value], Value]) -> str:
+def _bisect(code: Code, where: tuple[str, str, int], emit_is_before: Callable[[Value], Value]) -> str:
     """Return how many elements of a sorted row satisfy ``emit_is_before``, by a binary search without branches."""
     row, dtype, left = where
     found = "0"
@@ -197,7 +155,7 @@ def _bisect(code: RowCode, where: tuple[str, str, int], emit_is_before: Callable
     return found
 
 
-KERNELS: dict[str, Callable[[RowCode, RowsPlan], None]] = {
+KERNELS: dict[str, Callable[[Code, RowsPlan], None]] = {
     "largest": lambda code, plan: LargestWriter(code, plan).write(),
     "search sorted": _emit_search_sorted,
 }

@@ -53,7 +53,7 @@ class AxisKernel(ABC):
     # ---- for both
 
     def at(self, base: str, place: str, type_: str = "") -> str:
-        return self.code.op(f"getelementptr {type_ or self.one}, ptr {base}, i64 {place}")
+        return self.code.at(type_ or self.one, base, place)
 
     def value(self, name: str, width: int, dtype: str = "") -> Value:
         return Value(self.code, name, dtype or self.dtype, width)

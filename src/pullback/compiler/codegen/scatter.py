@@ -48,19 +48,16 @@ class ScatterRows:
         """Emit the initial value of the result."""
         code = self.code
         first, count = code.times("%lo", self.length * self.size), code.op("sub i64 %hi, %lo")
-        start = code.op(f"getelementptr i8, ptr %z, i64 {first}")
+        start = code.at("i8", "%z", first)
         size = code.times(count, self.length * self.size)
         if self.adds:
-            code.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-            source = code.op(f"getelementptr i8, ptr %added, i64 {first}")
-            code.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {start}, ptr {source}, i64 {size}, i1 false)")
+            code.copy_bytes(start, code.at("i8", "%added", first), size)
         elif self.start:
             filled, one = literal(self.start, self.dtype, 1), TYPES[self.dtype]
             with code.loop("0", code.times(count, self.length)) as i:
-                code.line(f"store {one} {filled}, ptr {code.op(f'getelementptr {one}, ptr {start}, i64 {i}')}")
+                code.store(one, filled, start, i)
         else:
-            code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-            code.line(f"call void @llvm.memset.p0.i64(ptr {start}, i8 0, i64 {size}, i1 false)")
+            code.clear_bytes(start, size)
 
     def _loop(self, axis: int, number: str, source: str, shared: bool) -> None:
         """Emit the loops over the axes of the positions from ``axis`` on."""
@@ -70,7 +67,7 @@ class ScatterRows:
                 inner = code.add(code.times(number, self.shape[axis]), i)
                 self._loop(axis + 1, inner, code.add(source, code.times(i, self.strides[axis])), shared)
             return
-        row = code.op(f"load i64, ptr {code.op(f'getelementptr i64, ptr %rows, i64 {number}')}")
+        row = code.load("i64", "%rows", number)
         if not shared:
             self._row(row, source)
             return
@@ -95,7 +92,7 @@ class ScatterRows:
     def _combine(self, to: str, source: str, width: int) -> None:
         code, one = self.code, TYPES[self.dtype]
         type_ = vector(one, width)
-        place, other = (code.op(f"getelementptr {one}, ptr {p}, i64 {at}") for p, at in (("%z", to), ("%x", source)))
+        place, other = (code.at(one, p, at) for p, at in (("%z", to), ("%x", source)))
         old, new = (code.op(f"load {type_}, ptr {p}, align {self.size}") for p in (place, other))
         x, y = (Value(code, name, self.dtype, width) for name in (old, new))
         z = x + y if self.combine == "add" else COMBINED[self.combine](MathBuilder(code), x, y)
@@ -127,9 +124,7 @@ class Spaced:
 
     def _clear(self, begin: str, count: int) -> None:
         if count:
-            self.code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-            at = self.code.op(f"getelementptr {self.one}, ptr %z, i64 {begin}")
-            self.code.line(f"call void @llvm.memset.p0.i64(ptr {at}, i8 0, i64 {count * self.size}, i1 false)")
+            self.code.clear_bytes(self.code.at(self.one, "%z", begin), count * self.size)
 
     def _row(self, source: str, to: str) -> None:
         """Emit a row as vectors of elements with zeros between them."""
@@ -140,13 +135,13 @@ class Spaced:
         type_ = vector(self.one, wide)
         if vectors:
             with code.loop("0", done, wide) as j:
-                at = code.op(f"getelementptr {self.one}, ptr %x, i64 {code.add(source, j)}")
+                at = code.at(self.one, "%x", code.add(source, j))
                 v = code.read(at, self.one, self.size, wide, None)
                 place = code.add(code.add(to, str(first)), code.times(j, step))
                 for k in range(step):
                     lanes = [p // step if p % step == 0 else wide for p in range(k * wide, (k + 1) * wide)]
                     out = code.shuffle(type_, v, "zeroinitializer", lanes)
-                    there = code.op(f"getelementptr {self.one}, ptr %z, i64 {code.add(place, str(k * wide))}")
+                    there = code.at(self.one, "%z", code.add(place, str(k * wide)))
                     code.write(out, there, self.one, self.size, wide, None)
         end = first + done * step
         self._clear(code.add(to, str(end)), self.row - end)
@@ -170,13 +165,11 @@ class Spaced:
 
     def _vector(self, source: str, to: str, width: int) -> None:
         code, step = self.code, self.strides[-1]
-        v = code.read(code.op(f"getelementptr {self.one}, ptr %x, i64 {source}"), self.one, self.size, width, None)
-        place = code.op(f"getelementptr {self.one}, ptr %z, i64 {to}")
+        v = code.read(code.at(self.one, "%x", source), self.one, self.size, width, None)
+        place = code.at(self.one, "%z", to)
         if step == 1 or width == 1:
             code.write(v, place, self.one, self.size, width, None)
             return
         for k in range(width):
             one = code.op(f"extractelement {vector(self.one, width)} {v}, i64 {k}")
-            code.write(
-                one, code.op(f"getelementptr {self.one}, ptr {place}, i64 {k * step}"), self.one, self.size, 1, None
-            )
+            code.write(one, code.at(self.one, place, k * step), self.one, self.size, 1, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from pullback.compiler.builder import Definition, Label
+from pullback.compiler.builder import Code, Definition
 from pullback.compiler.codegen.call_table import CallList, Operand
 from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.codegen.module_builder import ModuleBuilder
@@ -15,8 +15,6 @@ from pullback.compiler.ir.kinds import CONSTANT, LOOP, MAP, SWITCH, WHILE, Kind
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.order import ScheduledStep
 from pullback.compiler.schedule.schedule import BodyPlan, StructurePlan, count_body_bytes
-
-MEMCPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
 def call_structure(
@@ -44,8 +42,8 @@ def call_structure(
         module.described += [f"{n.name} {' '.join(map(str, n.data.counts))}:", *described]
         writer = WRITERS[n.kind](n, plan.bodies, names, places)
         function = writer.write(len(given))
-        module.helpers.update(writer.constants)
-        module.declared.add(MEMCPY)
+        module.helpers.update(writer.code.helpers)
+        module.declared |= writer.code.declared
     code.call_void(module.name(function), [*given, module.find_memory(("scratch", n.number))])
 
 
@@ -65,43 +63,32 @@ class StructureFunction(ABC):
     def __init__(self, n: Node, bodies: tuple[BodyPlan, ...], names: list[str], results: dict[int, int]) -> None:
         self.data, self.bodies, self.names = n.data, bodies, names
         self.results = results  # by number of a result: the parameter that is its address
-        self.lines: list[str] = []
-        self.constants: dict[str, Definition] = {}
+        self.code = Code()
         self.spare = count_body_bytes(bodies)  # the offset in scratch memory from which on it is free
-        self.count = 0
 
     def write(self, params: int) -> Function:
         """Return the function; its last parameter is the scratch memory."""
         for i, body in enumerate(self.bodies):
-            self.lines.append(f"%slots{i} = alloca [{max(len(body.memory.slots), 1)} x ptr]")
+            self.code.line(f"%slots{i} = alloca [{max(len(body.memory.slots), 1)} x ptr]")
             for n in body.memory.slots:
                 if n.kind is CONSTANT:
                     self.store(i, n, self._write_constant(i, n))
         self.write_calls()
         names = [f"ptr %a{i}" for i in range(params)]
-        return make_function(self.lines, *names, "ptr %scratch")
+        return make_function(self.code.body, *names, "ptr %scratch")
 
     @abstractmethod
     def write_calls(self) -> None:
         """Write the basic blocks that call the bodies."""
 
-    def op(self, text: str) -> str:
-        self.count += 1
-        self.lines.append(f"%v{self.count} = {text}")
-        return f"%v{self.count}"
-
     def alias(self, name: str, pointer: str) -> None:
         """Write a second name for a pointer."""
-        self.lines.append(f"%{name} = getelementptr i8, ptr {pointer}, i64 0")
-
-    def offset_pointer(self, pointer: str, offset: str | int) -> str:
-        """Return the address ``offset`` bytes after a pointer."""
-        return pointer if offset == 0 else self.op(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+        self.code.line(f"%{name} = getelementptr i8, ptr {pointer}, i64 0")
 
     def allocate(self, size: int) -> str:
         """Return the address of ``size`` bytes of scratch memory that nothing else uses."""
         at, self.spare = self.spare, self.spare + round_up(size)
-        return self.offset_pointer("%scratch", at)
+        return self.code.at("i8", "%scratch", at)
 
     def find_result(self, i: int, size: int) -> str:
         """Return the address to which a result is written: in scratch memory, if nothing reads it."""
@@ -111,20 +98,16 @@ class StructureFunction(ABC):
         """Store an address in the slot that a body has for a value."""
         slot = self.bodies[body].memory.slot.get(n.number)
         if slot is not None:
-            at = self.op(f"getelementptr ptr, ptr %slots{body}, i64 {slot}")
-            self.lines.append(f"store ptr {pointer}, ptr {at}")
+            self.code.store("ptr", pointer, f"%slots{body}", slot)
 
     def call(self, body: int) -> None:
-        self.lines.append(f"call void @{self.names[body]}(ptr %slots{body}, ptr %scratch)")
-
-    def copy(self, target: str, source: str, size: int) -> None:
-        self.lines.append(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+        self.code.line(f"call void @{self.names[body]}(ptr %slots{body}, ptr %scratch)")
 
     def _write_constant(self, body: int, n: Node) -> str:
         name = f"@{self.names[body]}.constant{n.number}"
         data = "".join(f"\\{byte:02x}" for byte in n.data.tobytes())
         text = f'{name} = private unnamed_addr constant [{n.nbytes} x i8] c"{data}", align 16'
-        self.constants[name] = Definition(text)
+        self.code.helpers[name] = Definition(text)
         return name
 
 
@@ -136,19 +119,21 @@ class LoopFunction(StructureFunction):
     """
 
     def write_calls(self) -> None:
-        loop = self.data
+        loop, code = self.data, self.code
         inputs, outputs = loop.body.inputs, loop.body.outputs
         self.first: int = loop.length - 1 if loop.reverse else 0
         self.last: int = loop.length - 1 - self.first
         self.stacks = {k: i for i, k in loop.find_stacks().items() if i in self.results}
         self._begin_loop()
-        self.lines += ["br label %step", Label("step:"), f"%t = phi i64 [{self.first}, %entry], [%following, %step]"]
+        code.jump("step")
+        code.begin("step")
+        code.line(f"%t = phi i64 [{self.first}, %entry], [%following, %step]")
         for k in range(loop.carry):
-            self.lines.append(f"%in{k} = phi ptr [%begin{k}, %entry], [%next{k}, %step]")
+            code.line(f"%in{k} = phi ptr [%begin{k}, %entry], [%next{k}, %step]")
             if k not in self.stacks:
-                self.lines.append(f"%out{k} = phi ptr [%odd{k}, %entry], [%other{k}, %step]")
-                self.lines.append(f"%other{k} = phi ptr [%even{k}, %entry], [%out{k}, %step]")
-        self.lines.append(f"%following = add i64 %t, {-1 if loop.reverse else 1}")
+                code.line(f"%out{k} = phi ptr [%odd{k}, %entry], [%other{k}, %step]")
+                code.line(f"%other{k} = phi ptr [%even{k}, %entry], [%out{k}, %step]")
+        code.line(f"%following = add i64 %t, {-1 if loop.reverse else 1}")
         for k in range(loop.carry):
             self._write_carry(k)
         for i in range(loop.xs, len(inputs)):
@@ -157,10 +142,11 @@ class LoopFunction(StructureFunction):
             if i in self.results and i not in self.stacks.values():
                 self.store(0, outputs[i], self._find_row(f"%a{self.results[i]}", outputs[i].nbytes))
         self.call(0)
-        self.lines += [f"%all = icmp eq i64 %t, {self.last}", "br i1 %all, label %done, label %step", Label("done:")]
+        code.branch(code.op(f"icmp eq i64 %t, {self.last}"), "done", "step")
+        code.begin("done")
         for k in self.stacks:
             if not self._is_begun_in(k) and k in self.results:
-                self.copy(f"%a{self.results[k]}", f"%next{k}", outputs[k].nbytes)
+                code.copy_bytes(f"%a{self.results[k]}", f"%next{k}", outputs[k].nbytes)
 
     def _begin_loop(self) -> None:
         """Store, before the loop, the addresses of constants, of the first carry and of results that are not read."""
@@ -185,8 +171,8 @@ class LoopFunction(StructureFunction):
             self.alias(f"odd{k}", pair[(self.data.length - 1) % 2])
             self.alias(f"even{k}", pair[self.data.length % 2])
         elif self._is_begun_in(k):
-            place = self.offset_pointer(f"%a{self.results[self.stacks[k]]}", self.first * size)
-            self.copy(place, begin, size)
+            place = self.code.at("i8", f"%a{self.results[self.stacks[k]]}", self.first * size)
+            self.code.copy_bytes(place, begin, size)
             begin = place
             self.alias(f"result{k}", self.find_result(k, size))
         self.alias(f"begin{k}", begin)
@@ -198,22 +184,22 @@ class LoopFunction(StructureFunction):
         if k not in self.stacks:
             self.alias(f"next{k}", f"%out{k}")
         elif self._is_begun_in(k):
-            ahead = self.offset_pointer(f"%a{self.results[self.stacks[k]]}", self.op(f"mul i64 %following, {size}"))
-            is_last = self.op(f"icmp eq i64 %t, {self.last}")
-            self.lines.append(f"%next{k} = select i1 {is_last}, ptr %result{k}, ptr {ahead}")
+            ahead = self.code.at("i8", f"%a{self.results[self.stacks[k]]}", self.code.op(f"mul i64 %following, {size}"))
+            is_last = self.code.op(f"icmp eq i64 %t, {self.last}")
+            self.code.line(f"%next{k} = select i1 {is_last}, ptr %result{k}, ptr {ahead}")
         else:
             self.alias(f"next{k}", self._find_row(f"%a{self.results[self.stacks[k]]}", size))
         self.store(0, self.data.body.outputs[k], f"%next{k}")
 
     def _find_row(self, pointer: str, size: int) -> str:
-        return self.offset_pointer(pointer, self.op(f"mul i64 %t, {size}"))
+        return self.code.at("i8", pointer, self.code.op(f"mul i64 %t, {size}"))
 
 
 class WhileFunction(StructureFunction):
     """A ``while`` loop, whose carry is in one of two places in turn, and is copied to the results at the end."""
 
     def write_calls(self) -> None:
-        data = self.data
+        data, code = self.data, self.code
         condition, body = data.bodies
         carried = body.inputs[data.constants :]
         for i in range(data.constants):
@@ -224,46 +210,50 @@ class WhileFunction(StructureFunction):
         for k, x in enumerate(carried):
             self.alias(f"odd{k}", self.allocate(x.nbytes))
             self.alias(f"even{k}", self.allocate(x.nbytes))
-        self.lines += ["br label %head", Label("head:")]
+        code.jump("head")
+        code.begin("head")
         for k in range(len(carried)):
-            self.lines.append(f"%in{k} = phi ptr [%a{data.constants + k}, %entry], [%out{k}, %step]")
-            self.lines.append(f"%out{k} = phi ptr [%odd{k}, %entry], [%other{k}, %step]")
-            self.lines.append(f"%other{k} = phi ptr [%even{k}, %entry], [%out{k}, %step]")
+            code.line(f"%in{k} = phi ptr [%a{data.constants + k}, %entry], [%out{k}, %step]")
+            code.line(f"%out{k} = phi ptr [%odd{k}, %entry], [%other{k}, %step]")
+            code.line(f"%other{k} = phi ptr [%even{k}, %entry], [%out{k}, %step]")
         for k in range(len(carried)):
             self.store(0, condition.inputs[data.constants + k], f"%in{k}")
         self.call(0)
-        holds = self.op(f"icmp ne i8 {self.op(f'load i8, ptr {goes_on}')}, 0")
-        self.lines += [f"br i1 {holds}, label %step, label %done", Label("step:")]
+        holds = code.op(f"icmp ne i8 {code.op(f'load i8, ptr {goes_on}')}, 0")
+        code.branch(holds, "step", "done")
+        code.begin("step")
         for k, x in enumerate(carried):
             self.store(1, x, f"%in{k}")
             self.store(1, body.outputs[k], f"%out{k}")
         self.call(1)
-        self.lines += ["br label %head", Label("done:")]
+        code.jump("head")
+        code.begin("done")
         for k, x in enumerate(carried):
             if k in self.results:
-                self.copy(f"%a{self.results[k]}", f"%in{k}", x.nbytes)
+                code.copy_bytes(f"%a{self.results[k]}", f"%in{k}", x.nbytes)
 
 
 class SwitchFunction(StructureFunction):
     """Branches, of which one is called: the body with the number that an operand has."""
 
     def write_calls(self) -> None:
-        branches = self.data.branches
+        branches, code = self.data.branches, self.code
         places = [self.find_result(i, o.nbytes) for i, o in enumerate(branches[0].outputs)]
-        number = self.op("load i64, ptr %a0")
+        number = code.load("i64", "%a0")
         cases = " ".join(f"i64 {i}, label %case{i}" for i in range(1, len(branches) - 1))
-        is_last = self.op(f"icmp sge i64 {number}, {len(branches) - 1}")
-        self.lines.append(f"br i1 {is_last}, label %case{len(branches) - 1}, label %choose")
-        self.lines += [Label("choose:"), f"switch i64 {number}, label %case0 [{cases}]"]
+        is_last = code.op(f"icmp sge i64 {number}, {len(branches) - 1}")
+        code.branch(is_last, f"case{len(branches) - 1}", "choose")
+        code.begin("choose")
+        code.line(f"switch i64 {number}, label %case0 [{cases}]")
         for i, branch in enumerate(branches):
-            self.lines.append(Label(f"case{i}:"))
+            code.begin(f"case{i}")
             for k, x in enumerate(branch.inputs, 1):
                 self.store(i, x, f"%a{k}")
             for place, o in zip(places, branch.outputs, strict=True):
                 self.store(i, o, place)
             self.call(i)
-            self.lines.append("br label %done")
-        self.lines.append(Label("done:"))
+            code.jump("done")
+        code.begin("done")
 
 
 WRITERS: dict[Kind, type[StructureFunction]] = {LOOP: LoopFunction, WHILE: WhileFunction, SWITCH: SwitchFunction}

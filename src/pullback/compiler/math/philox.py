@@ -73,7 +73,7 @@ def _load_words(b: MathBuilder, at: Value, k0: Value, k1: Value, dtype: str) -> 
 
 def _read(b: MathBuilder, cell: str, offset: str, word: str, width: int) -> Value:
     code, type_ = b.code, f"i{8 * int(word[1])}"
-    pointer = code.op(f"getelementptr {type_}, ptr {cell}, i64 {offset}")
+    pointer = code.at(type_, cell, offset)
     return Value(code, code.op(f"load {vector(type_, width)}, ptr {pointer}, align {word[1]}"), word, width)
 
 

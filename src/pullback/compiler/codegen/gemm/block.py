@@ -58,7 +58,7 @@ class Block:
             code.line(f"%total{i} = phi {self.vector} [{x}, %summed], [{y}, %add]")
         z = self._find_rows("%z")
         for i, (r, at, count) in enumerate(places):
-            pointer, mask = self._at(z[r], str(at)), first_lanes(count, self.width)
+            pointer, mask = code.at(self.type, z[r], str(at)), first_lanes(count, self.width)
             code.write(f"%total{i}", pointer, self.type, self.size, self.width, mask)
         head = f"define internal void @{self.name}({', '.join(params)}) noinline {{"
         return {self.name: define_function(head, code.body)}, code.declared
@@ -77,10 +77,10 @@ class Block:
         for r in range(self.rows):
             for v in many:
                 code.line(f"%sum{r}.{v} = phi {self.vector} [zeroinitializer, %entry], [%next{r}.{v}, %along]")
-        right = [self._read(self._at("%right", str(v * self.width)), self.counts[v]) for v in many]
+        right = [self._read(code.at(self.type, "%right", v * self.width), self.counts[v]) for v in many]
         zeros = f"<{self.width} x i32> zeroinitializer"
         for r in range(self.rows):
-            one = code.op(f"load {self.type}, ptr {self._at('%left', apart[r])}, align {self.size}")
+            one = code.load(self.type, "%left", apart[r])
             lane = code.op(f"insertelement {self.vector} poison, {self.type} {one}, i64 0")
             left = code.op(f"shufflevector {self.vector} {lane}, {self.vector} poison, {zeros}")
             for v in many:
@@ -100,7 +100,7 @@ class Block:
     def _add(self, total: str, before: str, at: int, count: int) -> str:
         """Add what a row of ``before`` has to a sum."""
         old = self.code.read(
-            self._at(before, str(at)), self.type, self.size, self.width, first_lanes(count, self.width)
+            self.code.at(self.type, before, at), self.type, self.size, self.width, first_lanes(count, self.width)
         )
         return self.code.op(f"fadd {self.vector} {old}, {total}")
 
@@ -108,8 +108,5 @@ class Block:
         """Return the addresses of all rows of an array with the layout of the result."""
         found = [base]
         for _ in range(1, self.rows):
-            found.append(self._at(found[-1], "%z.row"))
+            found.append(self.code.at(self.type, found[-1], "%z.row"))
         return found
-
-    def _at(self, base: str, place: str) -> str:
-        return base if place == "0" else self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")

@@ -110,9 +110,7 @@ class ProductCall:
         strides = [*(s[axis] for s in product.strides), product.out[axis], product.out[axis], 0]
         with code.loop("0", product.loop[axis]) as i:
             moved = [
-                Local("ptr", code.op(f"getelementptr {type_}, ptr {code.pointer(p)}, i64 {code.times(i, s)}"))
-                if s
-                else p
+                Local("ptr", code.at(type_, code.pointer(p), code.times(i, s))) if s else p
                 for p, s in zip(pointers, strides, strict=True)
             ]
             self._loop(code, axis + 1, moved)

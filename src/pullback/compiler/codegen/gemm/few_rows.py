@@ -7,10 +7,9 @@ few rows, whose sums are in scratch memory until they are complete.
 
 from __future__ import annotations
 
-from pullback.compiler.builder import FLOATS
+from pullback.compiler.builder import FLOATS, Code
 from pullback.compiler.codegen.gemm.block import Block
 from pullback.compiler.codegen.kernel_code import Function, make_function
-from pullback.compiler.codegen.row_functions import RowCode
 from pullback.compiler.ir.products import Product
 from pullback.compiler.schedule.products import FewRowsPlan
 from pullback.compiler.target import Target
@@ -20,7 +19,7 @@ class FewRows:
     """Emits the kernel of one product, whose rows are groups of columns."""
 
     def __init__(self, p: Product, plan: FewRowsPlan, target: Target) -> None:
-        self.given, self.p, self.plan, self.target, self.code = p, plan.product, plan, target, RowCode()
+        self.given, self.p, self.plan, self.target, self.code = p, plan.product, plan, target, Code()
         names = ("%b", "%a", "%scratch", "%scratch") if plan.is_transposed else ("%a", "%b", "%c", "%z")
         self.left, self.right, self.before, self.z = names
         self.type = FLOATS[p.dtype]
@@ -66,7 +65,7 @@ class FewRows:
     def _multiply_columns(self, first: str, deep: int, j: str, columns: int) -> None:
         p, code = self.p, self.code
         left = p.m % self.rows
-        right = self._at(self.right, code.add(code.times(first, p.b.row), j))
+        right = code.at(self.type, self.right, code.add(code.times(first, p.b.row), j))
         if p.m > left:
             with code.loop("0", p.m - left, self.rows) as i:
                 self._call_block(i, self.rows, first, deep, right, j, columns)
@@ -76,11 +75,8 @@ class FewRows:
     def _call_block(self, i: str, rows: int, first: str, deep: int, right: str, j: str, columns: int) -> None:
         p, code = self.p, self.code
         block = Block(p, rows, columns, self.width, self.target, is_padded=False)
-        left = self._at(self.left, code.add(code.times(i, p.a.row), code.times(first, p.a.column)))
+        left = code.at(self.type, self.left, code.add(code.times(i, p.a.row), code.times(first, p.a.column)))
         place = code.add(code.times(i, p.n), j)
-        z, is_later = self._at(self.z, place), code.op(f"icmp ne i64 {first}, 0")
-        before = code.op(f"select i1 {is_later}, ptr {z}, ptr {self._at(self.before, place)}")
+        z, is_later = code.at(self.type, self.z, place), code.op(f"icmp ne i64 {first}, 0")
+        before = code.op(f"select i1 {is_later}, ptr {z}, ptr {code.at(self.type, self.before, place)}")
         block.call(code, left, right, p.b.row, deep, z, before, "true" if p.adds else is_later)
-
-    def _at(self, base: str, place: str) -> str:
-        return self.code.at(self.type, base, place)

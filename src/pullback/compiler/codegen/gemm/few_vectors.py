@@ -12,7 +12,6 @@ from typing import TypeAlias
 from pullback.compiler.builder import FLOATS, Code, Helpers, define_function, first_lanes, vector
 from pullback.compiler.codegen.gemm.block import multiply_add
 from pullback.compiler.codegen.kernel_code import Function, make_function
-from pullback.compiler.codegen.row_functions import RowCode
 from pullback.compiler.ir.products import Product
 from pullback.compiler.schedule.products import FewVectorsPlan
 from pullback.compiler.target import Target
@@ -24,7 +23,7 @@ class FewVectors:
     """Emits the kernel of one product, whose rows are groups of rows of the large matrix."""
 
     def __init__(self, p: Product, plan: FewVectorsPlan, target: Target) -> None:
-        self.p, self.plan, self.target, self.code = p, plan, target, RowCode()
+        self.p, self.plan, self.target, self.code = p, plan, target, Code()
         self.type, self.size = FLOATS[p.dtype], int(p.dtype[1])
         self.width = target.vector_bytes // self.size
 
@@ -61,9 +60,9 @@ class FewVectors:
         for count in plan.groups:
             starts.append(start)
             if deep % width:
-                last = self._at(start, str((registers - 1) * count * width))
+                last = code.at(self.type, start, (registers - 1) * count * width)
                 for v in range(count):
-                    zeros = self._at(last, str(v * width))
+                    zeros = code.at(self.type, last, v * width)
                     code.line(f"store {vector(self.type, width)} zeroinitializer, ptr {zeros}, align {self.size}")
             with code.loop("0", deep) as k:
                 lane = code.op(f"and i64 {k}, {width - 1}")
@@ -72,14 +71,14 @@ class FewVectors:
                 for v in range(count):
                     x = code.load(self.type, base, code.add(source, str((at + v) * strides[0])))
                     code.store(self.type, x, start, code.add(to, str(v * width)))
-            start = self._at(start, str(registers * count * width))
+            start = code.at(self.type, start, registers * count * width)
             at += count
         return starts
 
     def _multiply_rows(self, i: str, rows: int, first: str, deep: int, starts: list[str]) -> None:
         p, code, plan = self.p, self.code, self.plan
         base, stride = ("%a", p.a.row) if plan.is_left_large else ("%b", p.b.column)
-        large = self._at(base, code.add(code.times(i, stride), first))
+        large = code.at(self.type, base, code.add(code.times(i, stride), first))
         is_later = code.op(f"icmp ne i64 {first}, 0")
         at = 0
         for count, start in zip(plan.groups, starts, strict=True):
@@ -87,16 +86,13 @@ class FewVectors:
                 self.type, self.size, self.width, rows, count, deep % self.width, plan.is_left_large, self.target
             )
             place = code.add(code.times(i, p.n), str(at)) if plan.is_left_large else code.add(str(at * p.n), i)
-            z = self._at("%z", place)
-            before = code.op(f"select i1 {is_later}, ptr {z}, ptr {self._at('%c', place)}")
+            z = code.at(self.type, "%z", place)
+            before = code.op(f"select i1 {is_later}, ptr {z}, ptr {code.at(self.type, '%c', place)}")
             flag = "true" if p.adds else is_later
             code.add_helper(sums.name, sums.write)
             given = [f"ptr {large}", f"i64 {stride}", f"ptr {start}", f"i64 {deep // self.width}", f"ptr {z}"]
             code.call_helper(sums.name, ", ".join([*given, f"i64 {p.n}", f"ptr {before}", f"i1 {flag}"]))
             at += count
-
-    def _at(self, base: str, place: str) -> str:
-        return self.code.at(self.type, base, place)
 
 
 class GroupProduct:
@@ -119,7 +115,7 @@ class GroupProduct:
         code = self.code
         rows = ["%large"]
         for _ in range(1, self.rows):
-            rows.append(self._at(rows[-1], "%row"))
+            rows.append(code.at(self.type, rows[-1], "%row"))
         pairs = [(r, v) for r in range(self.rows) for v in range(self.count)]
         start = dict.fromkeys(pairs, "zeroinitializer")
         if self.tail:  # first, as behind the loop LLVM has too few registers for it and the sums
@@ -146,11 +142,11 @@ class GroupProduct:
         code, fma = self.code, multiply_add(self.target, self.size, self.width)
         code.declared.add(f"declare {self.vector} @{fma}({', '.join([self.vector] * 3)})")
         place = code.op(f"mul nuw nsw i64 {k}, {self.width}")
-        few = self._at("%few", code.op(f"mul nuw nsw i64 {k}, {self.width * self.count}"))
+        few = code.at(self.type, "%few", code.op(f"mul nuw nsw i64 {k}, {self.width * self.count}"))
         mask = first_lanes(lanes, self.width)
-        left = [code.read(self._at(x, place), self.type, self.size, self.width, mask) for x in rows]
+        left = [code.read(code.at(self.type, x, place), self.type, self.size, self.width, mask) for x in rows]
         for v in range(self.count):
-            right = code.read(self._at(few, str(v * self.width)), self.type, self.size, self.width, None)
+            right = code.read(code.at(self.type, few, v * self.width), self.type, self.size, self.width, None)
             for r in range(self.rows):
                 given = ", ".join(f"{self.vector} {x}" for x in (left[r], right, sums[r, v]))
                 code.line(f"%{name}{r}.{v} = call {self.vector} @{fma}({given})")
@@ -167,15 +163,12 @@ class GroupProduct:
             for at in range(0, many, self.width):
                 part = own[at : at + self.width]
                 totals, type_ = add_lanes(code, self.type, self.width, part), f"<{len(part)} x {self.type}>"
-                old = code.op(f"load {type_}, ptr {self._at(before, str(at))}, align {self.size}")
+                old = code.op(f"load {type_}, ptr {code.at(self.type, before, at)}, align {self.size}")
                 both = code.op(f"fadd {type_} {old}, {totals}")
                 chosen = code.op(f"select i1 %adds, {type_} {both}, {type_} {totals}")
-                code.line(f"store {type_} {chosen}, ptr {self._at(z, str(at))}, align {self.size}")
+                code.line(f"store {type_} {chosen}, ptr {code.at(self.type, z, at)}, align {self.size}")
             if line + 1 < lines:
-                z, before = self._at(z, "%z.row"), self._at(before, "%z.row")
-
-    def _at(self, base: str, place: str) -> str:
-        return base if place == "0" else self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
+                z, before = code.at(self.type, z, "%z.row"), code.at(self.type, before, "%z.row")
 
 
 def add_lanes(code: Code, type_: str, width: int, vectors: list[str]) -> str:

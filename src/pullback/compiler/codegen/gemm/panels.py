@@ -92,7 +92,7 @@ class BlockedProduct:
                 left = min(max(columns - v * self.width, 0), self.width)
                 value = self._load_right(source, v * self.width, left)
                 to = code.add(code.times(k, self.plan.columns), str(v * self.width))
-                code.line(f"store {self.vector} {value}, ptr {self._at('%scratch', to)}, align 64")
+                code.line(f"store {self.vector} {value}, ptr {code.at(self.type, '%scratch', to)}, align 64")
 
     def _copy_transposed(self, first: str, deep: int, j: str, columns: int) -> None:
         """Copy a panel of a transposed matrix, whose columns are contiguous; missing columns are copies of the last."""
@@ -101,12 +101,16 @@ class BlockedProduct:
         offsets = ", ".join(f"i64 {min(c, columns - 1) * p.b.column}" for c in range(wide))
         cell = code.allocate(f"<{wide} x i64>")
         code.line(f"store <{wide} x i64> <{offsets}>, ptr {cell}, align 64")
-        start = self._at("%b", code.add(code.times(j, p.b.column), first))
+        start = code.at(self.type, "%b", code.add(code.times(j, p.b.column), first))
         code.line(f"call void @{reader}(ptr {start}, ptr {cell}, ptr %scratch, i64 {deep})")
 
     def _load_right(self, source: str, ahead: int, count: int) -> str:
         """Load elements of a row of the right matrix; zeros beyond its end."""
-        return self._read(self._at("%b", self.code.add(source, str(ahead))), count) if count else "zeroinitializer"
+        return (
+            self._read(self.code.at(self.type, "%b", self.code.add(source, str(ahead))), count)
+            if count
+            else "zeroinitializer"
+        )
 
     def _all_rows(self, first: str, deep: int, j: str, columns: int) -> None:
         for blocks in self.plan.rows:
@@ -117,9 +121,9 @@ class BlockedProduct:
         """Call the function of a few rows; their sums are added to those of earlier panels, or to the third array."""
         p, code = self.p, self.code
         block = Block(p, rows, columns, self.width, self.target, is_padded=True)
-        start = self._at("%a", code.add(code.times(i, p.a.row), code.times(first, p.a.column)))
+        start = code.at(self.type, "%a", code.add(code.times(i, p.a.row), code.times(first, p.a.column)))
         place = code.add(code.times(i, p.n), j)
-        result, before, flag = self._at("%z", place), self._at("%c", place), str(p.adds).lower()
+        result, before, flag = code.at(self.type, "%z", place), code.at(self.type, "%c", place), str(p.adds).lower()
         if deep < p.k:  # of several panels only the first may store its sums
             is_later = code.op(f"icmp ne i64 {first}, 0")
             before = code.op(f"select i1 {is_later}, ptr {result}, ptr {before}")
@@ -128,6 +132,3 @@ class BlockedProduct:
 
     def _read(self, pointer: str, count: int) -> str:
         return self.code.read(pointer, self.type, self.size, self.width, first_lanes(count, self.width))
-
-    def _at(self, base: str, place: str) -> str:
-        return self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")

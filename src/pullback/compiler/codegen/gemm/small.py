@@ -97,8 +97,8 @@ class SmallProduct:
         p, code = self.p, self.code
         with code.loop("0", p.k) as i, code.loop("0", p.n) as j:
             source = code.add(code.times(i, p.b.row), code.times(j, p.b.column))
-            v = code.op(f"load {self.type}, ptr {self._at('%b', source)}")
-            code.line(f"store {self.type} {v}, ptr {self._at('%scratch', code.add(code.times(i, p.n), j))}")
+            v = code.load(self.type, "%b", source)
+            code.store(self.type, v, "%scratch", code.add(code.times(i, p.n), j))
         self.b, self.b_row = "%scratch", p.n
 
     def _multiply_columns(self, j: str, columns: int) -> None:
@@ -111,8 +111,14 @@ class SmallProduct:
         p, code = self.p, self.code
         block = Block(p, rows, columns, self.width, self.target, is_padded=False)
         place = code.add(code.times(i, p.n), j)
-        a, z = self._at("%a", code.times(i, p.a.row)), self._at("%z", place)
-        block.call(code, a, self._at(self.b, j), self.b_row, p.k, z, self._at("%c", place), str(p.adds).lower())
-
-    def _at(self, base: str, place: str) -> str:
-        return self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
+        a, z = code.at(self.type, "%a", code.times(i, p.a.row)), code.at(self.type, "%z", place)
+        block.call(
+            code,
+            a,
+            code.at(self.type, self.b, j),
+            self.b_row,
+            p.k,
+            z,
+            code.at(self.type, "%c", place),
+            str(p.adds).lower(),
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from pullback.compiler.builder import FLOATS, Code, vector
+from pullback.compiler.builder import FLOATS, Code, splat, vector
 from pullback.compiler.codegen.gemm.block import multiply_add
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.ir.products import Batch, Matrix, Product
@@ -40,7 +40,9 @@ class TinyProducts:
         code, (axis, *inner) = self.code, batch
         with code.loop(start, stop) as i:
             strides = axis.a, axis.b, axis.z, axis.z
-            moved = [self._at(x, code.times(i, s)) if s else x for x, s in zip(pointers, strides, strict=True)]
+            moved = [
+                code.at(self.type, x, code.times(i, s)) if s else x for x, s in zip(pointers, strides, strict=True)
+            ]
             if inner:
                 self.loop((*inner,), moved, "0", str(inner[0].length))
             else:
@@ -53,7 +55,7 @@ class TinyProducts:
         rows = [self._load_row(c, i, p.m, Matrix(p.n, 1)) if p.adds else "" for i in range(p.m)]
         for i in range(p.m):
             for k in range(p.k):
-                left = self._spread(self._load(a, i * p.a.row + k * p.a.column))
+                left = splat(code, self._load(a, i * p.a.row + k * p.a.column), self.type, self.width)
                 if rows[i]:
                     rows[i] = code.call(fma, type_, [(type_, x) for x in (left, right[k], rows[i])])
                 else:
@@ -66,9 +68,9 @@ class TinyProducts:
         n, width, code = self.p.n, self.width, self.code
         first, end = i * strides.row, (rows - 1) * strides.row + n
         if (strides.column != 1 and n > 1) or end < width:
-            return self._collect([self._load(base, first + j * strides.column) for j in range(n)])
+            return code.pack(self.type, [self._load(base, first + j * strides.column) for j in range(n)], width)
         at = min(first, end - width)
-        row = code.op(f"load {vector(self.type, width)}, ptr {self._at(base, str(at))}, align {self.size}")
+        row = code.read(code.at(self.type, base, at), self.type, self.size, width, None)
         return row if at == first else self._shuffle(row, row, [min(first - at + j, width - 1) for j in range(width)])
 
     def _store_row(self, row: str, z: str, i: int) -> None:
@@ -81,9 +83,7 @@ class TinyProducts:
                 count //= 2
                 continue
             part = row if count == self.width else self._shuffle(row, row, [*range(done, done + count)])
-            code.line(
-                f"store {vector(self.type, count)} {part}, ptr {self._at(z, str(first + done))}, align {self.size}"
-            )
+            code.write(part, code.at(self.type, z, first + done), self.type, self.size, count, None)
             done += count
 
     def _shuffle(self, x: str, y: str, lanes: list[int]) -> str:
@@ -92,23 +92,5 @@ class TinyProducts:
             return self.code.op(f"extractelement {type_} {x}, i64 {lanes[0]}")
         return self.code.shuffle(type_, x, y, lanes)
 
-    def _collect(self, lanes: list[str]) -> str:
-        if self.width == 1:
-            return lanes[0]
-        made = "poison"
-        for i, lane in enumerate(lanes):
-            made = self.code.op(f"insertelement {vector(self.type, self.width)} {made}, {self.type} {lane}, i64 {i}")
-        return made
-
-    def _spread(self, one: str) -> str:
-        if self.width == 1:
-            return one
-        type_ = vector(self.type, self.width)
-        lane = self.code.op(f"insertelement {type_} poison, {self.type} {one}, i64 0")
-        return self.code.op(f"shufflevector {type_} {lane}, {type_} poison, <{self.width} x i32> zeroinitializer")
-
     def _load(self, base: str, at: int) -> str:
-        return self.code.op(f"load {self.type}, ptr {self._at(base, str(at))}, align {self.size}")
-
-    def _at(self, base: str, place: str) -> str:
-        return base if place == "0" else self.code.op(f"getelementptr {self.type}, ptr {base}, i64 {place}")
+        return self.code.read(self.code.at(self.type, base, at), self.type, self.size, 1, None)

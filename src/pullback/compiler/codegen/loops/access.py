@@ -65,7 +65,7 @@ def split_index(code: Code, index: str, axes: list[Axis]) -> dict[int, str]:
 
 def element_of(code: Code, node: Node, base: str, at: str) -> str:
     """Return the address of an element of a node's dtype, counted from ``base``."""
-    return code.op(f"getelementptr {memory_type(node.dtype)}, ptr {base}, i64 {at}")
+    return code.at(memory_type(node.dtype), base, at)
 
 
 class ArrayAccess:
@@ -138,9 +138,9 @@ class ArrayAccess:
     def gather_at(self, node: Node, at: str, places: Value, mask: str | None) -> Value:
         """Load an element for each lane, at its own offset from ``at``."""
         code, memory, width = self.code, memory_type(node.dtype), places.width
-        base = code.op(f"getelementptr {memory}, ptr {self.address(node)}, i64 {at}")
+        base = code.at(memory, self.address(node), at)
         if width == 1:
-            pointer = code.op(f"getelementptr {memory}, ptr {base}, i64 {places.name}")
+            pointer = code.at(memory, base, places.name)
             return read_vector(code, pointer, node.dtype, 1, None)
         pointers = code.op(f"getelementptr {memory}, ptr {base}, <{width} x i64> {places.name}")
         got = code.gather(pointers, memory, node.dtype.itemsize, width, mask, inactive_lanes(memory, width))
@@ -164,7 +164,7 @@ class ArrayAccess:
                 if back >= lanes:
                     vectors.append("poison")
                     continue
-                pointer = code.op(f"getelementptr {memory}, ptr {base}, i64 {number * lanes - back}")
+                pointer = code.at(memory, base, number * lanes - back)
                 loaded = code.read(pointer, memory, node.dtype.itemsize, lanes, None)
                 vectors.append(rotate(code, type_, loaded, lanes, back))
             registers.append(pick_lanes(code, type_, vectors, lanes, use.offset - first))
@@ -192,13 +192,13 @@ class ArrayAccess:
         code, memory, lanes = self.code, MEMORY_TYPES[values[0].dtype], values[0].width
         joined = interleave(code, vector(memory, lanes), [v.name for v in values], lanes)
         for number, name in enumerate(joined):
-            at = code.op(f"getelementptr {memory}, ptr {pointer}, i64 {number * lanes}")
+            at = code.at(memory, pointer, number * lanes)
             code.write(name, at, memory, int(values[0].dtype[1]), lanes, None)
 
     def store(self, v: Value, node: Node, at: str, mask: str | None) -> None:
         """Store a vector in an array."""
         memory = MEMORY_TYPES[v.dtype]
-        write_vector(self.code, v, self.code.op(f"getelementptr {memory}, ptr {self.address(node)}, i64 {at}"), mask)
+        write_vector(self.code, v, self.code.at(memory, self.address(node), at), mask)
 
     # ---- scratch memory: values for later passes, and transposed tiles
 
@@ -207,7 +207,7 @@ class ArrayAccess:
         row = self.code.add(
             str(self.plan.scratch.kept[n.number]), self.code.times(self.lane, self.plan.count_row_bytes(n))
         )
-        base = self.code.op(f"getelementptr i8, ptr %scratch, i64 {row}")
+        base = self.code.at("i8", "%scratch", row)
         outer = self.plan.axes[1][:-1]
         for axis, unit in zip(outer, compute_strides(tuple(a.length for a in outer)), strict=True):
             ahead = self.code.times(self.places[axis.members[-1]], unit * self.plan.row_length)
@@ -216,6 +216,4 @@ class ArrayAccess:
 
     def tile_place(self, key: Any, n: Node, index: str) -> str:
         """Return the address of an element of a transposed tile."""
-        return self.element(
-            n, self.code.op(f"getelementptr i8, ptr %scratch, i64 {self.plan.scratch.tiles[key]}"), index
-        )
+        return self.element(n, self.code.at("i8", "%scratch", self.plan.scratch.tiles[key]), index)

@@ -164,7 +164,7 @@ class PieceReader:
         count = -(-whole // length)  # what is left at the end has a row too
         table = self._fill_table(n, [starts.get(i) for i in range(count)], length * use.strides[axis])
         number = code.op(f"udiv i64 {place}, {length}")
-        start = code.op(f"load ptr, ptr {code.op(f'getelementptr ptr, ptr {table}, i64 {number}')}")
+        start = code.load("ptr", table, number)
         at = code.times(code.op(f"sub i64 {place}, {code.times(number, length)}"), use.strides[axis])
         for i in {*access.places, *(() if self.axis is None else (self.axis,))} - {axis}:
             at = code.add(at, code.times(self._find_place(i), use.strides[i]))

@@ -174,7 +174,7 @@ class Reductions:
                 write_vector(self.code, self.load(n, self.accumulators.pop(n.number)), pointer, None)
 
     def _partial(self, n: Node) -> str:
-        return self.code.op(f"getelementptr i8, ptr %partial, i64 {self.plan.partial_at[n.number]}")
+        return self.code.at("i8", "%partial", self.plan.partial_at[n.number])
 
     def _columns(self, n: Node) -> str:
         """Return the address of the accumulators of a reduction over rows, one for each column."""
@@ -211,13 +211,11 @@ def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
                 write_vector(code, Value(code, identity(n, 1), code_of(n.dtype), 1), cell, None)
                 with code.loop("0", "%parts") as p:
                     begin = code.add(code.times(p, size), str(plan.partial_at[n.number]))
-                    base = code.op(f"getelementptr i8, ptr %partial, i64 {begin}")
-                    here = code.op(f"getelementptr {memory}, ptr {base}, i64 {at}")
-                    part, total = (
-                        from_memory(code, code.op(f"load {memory}, ptr {x}"), n.dtype, 1) for x in (here, cell)
-                    )
+                    base = code.at("i8", "%partial", begin)
+                    here = code.at(memory, base, at)
+                    part, total = (from_memory(code, code.load(memory, x), n.dtype, 1) for x in (here, cell))
                     write_vector(code, combine(code, n, total, part), cell, None)
-                total = from_memory(code, code.op(f"load {memory}, ptr {cell}"), n.dtype, 1)
+                total = from_memory(code, code.load(memory, cell), n.dtype, 1)
                 write_vector(code, total, code.op(f"getelementptr {memory}, ptr %o{number}, i64 {to}"), None)
     declared |= code.declared
     results = [f"ptr %o{i}" for i in range(len(plan.after))]

@@ -68,11 +68,11 @@ class Tile:
                 read = []
                 for k in range(side):
                     at = inner.op(f"mul i64 {inner.add(column, str(k))}, %stride")
-                    pointer = self._at("%array", inner.add(at, row))
+                    pointer = inner.at(self.memory, "%array", inner.add(at, row))
                     read.append(inner.read(pointer, self.memory, self.size, side, None))
                 for k, v in enumerate(self._transpose_squares(read)):
                     at = inner.add(inner.times(inner.add(row, str(k)), pitch), column)
-                    inner.write(v, self._at("%tile", at), self.memory, self.size, side, None)
+                    inner.write(v, inner.at(self.memory, "%tile", at), self.memory, self.size, side, None)
         counts = ", ".join(f"i64 %{name}" for name in ("stride", "rows", "columns", "last_row", "last_column"))
         head = f"define internal void @{name}(ptr noalias %array, ptr noalias %tile, {counts}) noinline {{"
         code.helpers[name] = define_function(head, inner.body)
@@ -89,7 +89,7 @@ class Tile:
         code, rows = self.code, [self._row(str(r)) for r in range(self.height)]
         with self._columns() as (first, count, wide):
             mask = first_lanes(count, wide)
-            read = [code.read(self._at(row, first), self.memory, self.size, wide, mask) for row in rows]
+            read = [code.read(code.at(self.memory, row, first), self.memory, self.size, wide, mask) for row in rows]
             turned = self._transpose_squares(self._join_rows(read, wide))
             for j in range(count):
                 code.write(turned[j], self._column(first, j), self.memory, self.size, self.height, None)
@@ -104,7 +104,7 @@ class Tile:
             turned = self._transpose_squares(columns + ["poison"] * (wide - count))
             for r in reversed(range(self.height)):
                 row = self._take_row(turned[r % wide], r // wide, wide)
-                code.write(row, self._at(rows[r], first), self.memory, self.size, wide, mask)
+                code.write(row, code.at(self.memory, rows[r], first), self.memory, self.size, wide, mask)
 
     @contextmanager
     def _columns(self) -> Iterator[tuple[str, int, int]]:
@@ -127,22 +127,18 @@ class Tile:
             r = code.op(f"sub i64 {height - 1}, {i}")
             row = self._row(r)
             with code.loop("0", "%length") as j:
-                place = self._at("%tile", code.add(code.times(j, height), r))
-                places = {"tile": place, "row": self._at(row, code.times(j, self.step))}
+                place = code.at(self.memory, "%tile", code.add(code.times(j, height), r))
+                places = {"tile": place, "row": code.at(self.memory, row, code.times(j, self.step))}
                 v = code.op(f"load {self.memory}, ptr {places[of]}, align {self.size}")
                 code.line(f"store {self.memory} {v}, ptr {places[to]}, align {self.size}")
 
     # ---- places
 
-    def _at(self, base: str, index: str) -> str:
-        return self.code.op(f"getelementptr {self.memory}, ptr {base}, i64 {index}")
-
     def _row(self, r: str) -> str:
-        offset = self.code.op(f"load i64, ptr {self.code.op(f'getelementptr i64, ptr %offsets, i64 {r}')}")
-        return self._at("%array", offset)
+        return self.code.at(self.memory, "%array", self.code.load("i64", "%offsets", r))
 
     def _column(self, first: str, j: int) -> str:
-        return self._at("%tile", self.code.times(self.code.add(first, str(j)), self.height))
+        return self.code.at(self.memory, "%tile", self.code.times(self.code.add(first, str(j)), self.height))
 
     # ---- vectors
 

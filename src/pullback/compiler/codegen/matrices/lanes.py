@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
-from pullback.compiler.builder import FLOATS, Value, code_of, constant, transpose_square, vector
+from pullback.compiler.builder import FLOATS, Code, Value, code_of, constant, transpose_square, vector
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.codegen.matrices.places import find_matrix_offset
-from pullback.compiler.codegen.row_functions import RowCode
 from pullback.compiler.ir.matrices import CHOLESKY
 from pullback.compiler.schedule.matrices import MatricesPlan
 
@@ -49,7 +48,7 @@ class LaneWriter:
 
     def __init__(self, plan: MatricesPlan) -> None:
         self.plan, self.node, self.n, self.width = plan, plan.node, plan.order, plan.width
-        self.code = RowCode(plan.target.has_fma, plan.target.vector_bytes)
+        self.code = Code(plan.target.has_fma, plan.target.vector_bytes)
         self.dtype = code_of(plan.node.dtype)
         self.one, self.many = FLOATS[self.dtype], vector(FLOATS[self.dtype], self.width)
 
@@ -185,11 +184,9 @@ class LaneWriter:
                     self._write(start, code.add(k, str(j)), v)
         if whole < count:
             with code.loop(str(whole), count) as k:
-                made = "poison"
-                for i, row in enumerate(rows):
-                    x = code.load(self.one, row, k)
-                    made = x if width == 1 else code.op(f"insertelement {self.many} {made}, {self.one} {x}, i64 {i}")
-                self._write(start, k, self._value(made))
+                self._write(
+                    start, k, self._value(code.pack(self.one, [code.load(self.one, row, k) for row in rows], width))
+                )
 
     def _store(self, rows: list[str], start: int, count: int) -> None:
         """Copy elements from scratch memory into the matrices of all lanes."""
@@ -218,11 +215,11 @@ class LaneWriter:
     def _keep(self, x: Value, cell: str = "") -> str:
         """Store a vector in a variable, and return its address."""
         cell = cell or self.code.allocate(self.many)
-        self.code.line(f"store {x!r}, ptr {cell}")
+        self.code.store(self.many, x.name, cell)
         return cell
 
     def _read(self, cell: str) -> Value:
-        return self._value(self.code.op(f"load {self.many}, ptr {cell}"))
+        return self._value(self.code.load(self.many, cell))
 
     def _find_vector(self, start: int, k: str) -> str:
         return self.code.at(self.many, "%scratch", self.code.add(k, str(start)))

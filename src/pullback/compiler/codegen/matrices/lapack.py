@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pullback.compiler.builder import FLOATS, code_of, literal
+from pullback.compiler.builder import FLOATS, Code, code_of, literal
 from pullback.compiler.codegen.gemm.small import get_letter
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
 from pullback.compiler.codegen.matrices.places import find_matrix_offset
-from pullback.compiler.codegen.row_functions import RowCode
 from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, MULTIPLY, PIVOTS, QR, SUBSTITUTE, SVD, TRIANGULAR
 from pullback.compiler.schedule.matrices import LAPACK_WORK, MatricesPlan
 
@@ -57,7 +56,7 @@ class LapackWriter:
     """Emits the calls for one matrix of a batch."""
 
     def __init__(self, plan: MatricesPlan) -> None:
-        self.plan, self.node, self.routine, self.code = plan, plan.node, plan.node.data, RowCode()
+        self.plan, self.node, self.routine, self.code = plan, plan.node, plan.node.data, Code()
         self.dtype = code_of(plan.node.dtype)
         self.type = FLOATS[self.dtype]
         self.n = plan.order
@@ -93,14 +92,13 @@ class LapackWriter:
             with code.loop("0", n - 1) as i:  # LAPACK leaves what is above the diagonal unchanged: set it to zero
                 row = code.at(self.type, z, code.add(code.times(i, n + 1), "1"))
                 count = code.op(f"mul i64 {code.op(f'sub i64 {n - 1}, {i}')}, {self.node.dtype.itemsize}")
-                self._call_intrinsic("memset", "ptr, i8, i64, i1", f"ptr {row}, i8 0, i64 {count}, i1 false")
+                code.clear_bytes(row, count)
         with code.when(code.op(f"icmp ne i64 {code.load('i64', info)}, 0"), unlikely=True):
             self._fill_with_nan(z, n * n)
 
     def _factor(self, a: str, z: str) -> None:
         code, n = self.code, self.n
-        size = n * n * self.node.dtype.itemsize
-        self._call_intrinsic("memcpy", "ptr, ptr, i64, i1", f"ptr {z}, ptr {a}, i64 {size}, i1 false")
+        code.copy_bytes(z, a, n * n * self.node.dtype.itemsize)
         order, info = self._keep(n), self._keep(0)
         self._call("getrf", [("ptr", p) for p in (order, order, z, order, "%scratch", info)])
         with code.loop("0", n) as k:
@@ -121,7 +119,7 @@ class LapackWriter:
 
     def _copy(self, source: str, to: str) -> None:
         size = self.node.args[0].shape[-2] * self.n * self.node.dtype.itemsize
-        self._call_intrinsic("memcpy", "ptr, ptr, i64, i1", f"ptr {to}, ptr {source}, i64 {size}, i1 false")
+        self.code.copy_bytes(to, source, size)
 
     def _arrange_work(self) -> tuple[list[str], list[str]]:
         """Return the addresses of LAPACK's work arrays of floats and of integers, each with that of its length."""
@@ -129,13 +127,13 @@ class LapackWriter:
         floats, integers = LAPACK_WORK[self.routine.name](rows, columns)
         start = rows * columns * self.node.dtype.itemsize  # after a copy of the matrix
         after = -(-(start + floats * self.node.dtype.itemsize) // 8) * 8
-        work, more = (self.code.at("i8", "%scratch", str(at)) for at in (start, after))
+        work, more = (self.code.at("i8", "%scratch", at) for at in (start, after))
         return [work, self._keep(floats)], [more, self._keep(integers)]
 
     def _find_eigenvectors(self, a: str, z: str) -> None:
         """Write the eigenvalues, and the eigenvectors as rows."""
         code, n = self.code, self.n
-        vectors = code.at(self.type, z, str(n))
+        vectors = code.at(self.type, z, n)
         self._copy(a, vectors)
         job, uplo = (code.keep("i8", LETTERS[x]) for x in ("V", "L" if self.routine.lower else "U"))
         order, info = self._keep(n), self._keep(0)
@@ -149,8 +147,8 @@ class LapackWriter:
         code, (columns, rows) = self.code, self.node.args[0].shape[-2:]
         least = min(rows, columns)
         self._copy(a, "%scratch")
-        values = code.at(self.type, z, str(rows * least))
-        right = code.at(self.type, z, str((rows + 1) * least))
+        values = code.at(self.type, z, rows * least)
+        right = code.at(self.type, z, (rows + 1) * least)
         m, n, k, info = self._keep(rows), self._keep(columns), self._keep(least), self._keep(0)
         work, (integers, _) = self._arrange_work()
         given = [code.keep("i8", LETTERS["S"]), m, n, "%scratch", m, values, z, m, right, k, *work, integers, info]
@@ -163,10 +161,10 @@ class LapackWriter:
         self._copy(a, z)
         rows, columns, info = self._keep(m), self._keep(n), self._keep(0)
         (work, count), _ = self._arrange_work()
-        blocks = code.at(self.type, work, str(n))
+        blocks = code.at(self.type, work, n)
         code.store("i64", str(LAPACK_WORK[QR](n, m)[0] - n), count)
         self._call("geqrf", [("ptr", p) for p in (rows, columns, z, rows, work, blocks, count, info)])
-        r = code.at(self.type, z, str(m * n))
+        r = code.at(self.type, z, m * n)
         with code.loop("0", n) as j, code.loop("0", n) as i:
             x = code.load(self.type, z, code.add(code.times(j, m), i))
             below = code.op(f"icmp sgt i64 {i}, {j}")
@@ -264,8 +262,3 @@ class LapackWriter:
         function = get_letter(self.dtype) + name
         self.code.declared.add(f"declare void @{function}({SIGNATURES[name].format(self.type)})")
         self.code.line(f"call void @{function}({', '.join(f'{t} {v}' for t, v in args)})")
-
-    def _call_intrinsic(self, name: str, types: str, args: str) -> None:
-        suffix = {"memset": "memset.p0.i64", "memcpy": "memcpy.p0.p0.i64"}[name]
-        self.code.declared.add(f"declare void @llvm.{suffix}({types})")
-        self.code.line(f"call void @llvm.{suffix}({args})")

@@ -52,7 +52,7 @@ def _call_each(module: ModuleBuilder, code: CallList, n: Node, calls: tuple[Wind
         if not e:
             return start
         ahead = code.times(e, x.nbytes // x.shape[0])
-        return Local("ptr", code.op(f"getelementptr i8, ptr {code.pointer(start)}, i64 {ahead}"))
+        return Local("ptr", code.at("i8", code.pointer(start), ahead))
 
     for plan, args, workers, time in calls:
         w = EMIT[type(plan)](plan)

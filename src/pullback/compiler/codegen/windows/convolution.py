@@ -38,7 +38,7 @@ class ConvolutionWriter(WindowKernel):
         c, code, work = self.c, self.code, self.plan.work
         for name, size in (("%partial", work.partial), ("%scratch", work.scratch)):
             if size:
-                self.fill_zeros(name, size)
+                self.code.clear_bytes(name, size)
         with code.loop("%lo", "%hi") as image:
             self.emit_image(image)
         arrays = ["%x", "%y"] if c.of_filter else ["%x", "%y", "%z"]

@@ -65,21 +65,21 @@ class PoolingWriter(WindowKernel):
         return KernelCode(function, self.plan.work, frozenset(code.declared))
 
     def _frame(self, i: int) -> str:
-        return self.code.op(f"getelementptr i8, ptr %scratch, i64 {i * self.plan.frame_bytes}")
+        return self.code.at("i8", "%scratch", i * self.plan.frame_bytes)
 
     def _emit_gradient(self, at: dict[str, str], image: str, frame: str | None) -> None:
         """Emit a gradient with respect to the image, which begins as zeros."""
         whole = self.plan.image * self.plan.size
         if frame is None:
             if not self.plan.covers:
-                self.fill_zeros(image, whole)
+                self.code.clear_bytes(image, whole)
             self._emit_windows({**at, "%z": image})
             return
         if not self.plan.covers:
-            self.fill_zeros(frame, self.plan.frame_bytes)
+            self.code.clear_bytes(frame, self.plan.frame_bytes)
         self._emit_windows({**at, "%z": frame})
         if prod(i.stop - i.start for i in self.plan.inside) * self.plan.channels < self.plan.image:
-            self.fill_zeros(image, whole)
+            self.code.clear_bytes(image, whole)
         self.copy_image(image, frame, back=True)
 
     def _emit_windows(self, at: dict[str, str]) -> None:

@@ -40,7 +40,7 @@ class WinogradWriter(WindowKernel):
     def write(self) -> KernelCode:
         code, plan = self.code, self.plan
         if plan.framed:
-            self.fill_zeros("%scratch", plan.frame_bytes)
+            self.code.clear_bytes("%scratch", plan.frame_bytes)
         names = ["%x", "%y"] if self.c.of_filter else ["%x", "%matrices", "%y", "%z"]
         self._emit_gradient() if self.c.of_filter else self._emit_convolution()
         function = make_function(code.body, *(f"ptr noalias {name}" for name in names), *RANGE)
@@ -70,7 +70,7 @@ class WinogradWriter(WindowKernel):
         height, width = c.windows.out
         sums = self.at("%scratch", str((plan.work.scratch - plan.sums) // plan.size))
         each = plan.product.work.partial // plan.size
-        self.fill_zeros(sums, plan.sums)
+        self.code.clear_bytes(sums, plan.sums)
         with code.loop("%lo", "%hi") as image:
             y = self.at("%y", code.times(image, height * width * c.depth))
             with self._loop_over_strips(image) as (first, pixels, weights):
@@ -87,7 +87,7 @@ class WinogradWriter(WindowKernel):
             there = self.at("%partial", code.times(tap, c.channels * c.depth))
             self.product.emit_results(there, self.at(sums, code.times(tap, each)))
         with self._if_spoilt(spoilt):
-            self.fill_zeros(sums, plan.sums)
+            self.code.clear_bytes(sums, plan.sums)
             with code.loop("%lo", "%hi") as image:
                 self.direct.emit_image(image, sums)
             self.direct.emit_results("%partial", sums)
