@@ -68,6 +68,7 @@ SEARCHED_LAST = {
     "modules.md",
     "how-it-works.md",
     "design-notes.md",
+    "measured-decisions.md",
     "changelog.md",
     "benchmarks.md",
     "layers.md",
