@@ -1,4 +1,4 @@
-"""Settings of the tests: which files are not tests, and how Hypothesis searches."""
+"""Settings of the tests: which files are not tests, and which tests share compiled code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from _pytest.runner import runtestprotocol
-from hypothesis import settings
 
 from pullback.compiler import target
 from pullback.core import native
@@ -29,11 +28,6 @@ collect_ignore += ["typing/mistakes.py", "typing/ordinary.py"]
 collect_ignore += ["array_api/traced_array_api.py", "autograd/autograd_alias.py"]
 # What made the stored answers needs the libraries that gave them.
 collect_ignore_glob = ["ops/data/*.py", "train/io/peers/*.py", "train/nn/recorded/*.py"]
-
-
-# The same examples on every run, and no deadline: a busy machine is not a failure.
-settings.register_profile("pullback", deadline=None, derandomize=True)
-settings.load_profile("pullback")
 
 # Tests of training compile the same steps again and again: they share object code, among all processes of one run.
 HERE = Path(__file__).parent
