@@ -36,7 +36,7 @@ from pullback.autograd.util import func, quick_grad_check
 X = onp.array([0.5, -1.5, 2.0])
 
 
-def test_public_modules_load_lazily() -> None:
+def test_autograd_modules_are_imported_lazily() -> None:
     assert pb.autograd is ag
 
 
@@ -60,7 +60,7 @@ def test_autograd_gradient_of_list_is_list() -> None:
     assert ag.grad(lambda x: x[0] * x[1:][0])([2.0, 3.0]) == [3.0, 2.0]
 
 
-def test_complex_gradient_is_conjugate_of_ours() -> None:
+def test_autograd_complex_gradient_is_conjugate_of_pb_grad() -> None:
     z = onp.array(1.0 + 2.0j)
     assert ag.grad(lambda z: np.real(z * z))(z) == 2 * z
     assert pb.grad(lambda z: np.real(z * z))(z) == onp.conj(2 * z)
@@ -69,7 +69,7 @@ def test_complex_gradient_is_conjugate_of_ours() -> None:
     check_grads(lambda z: np.exp(z) * np.conj(z))(z)
 
 
-def test_independent_output_warns_and_is_zero() -> None:
+def test_autograd_independent_output_warns_and_is_zero() -> None:
     with pytest.warns(UserWarning, match="independent"):
         assert ag.grad(lambda x: 1.0)(2.0) == 0.0
 
@@ -151,7 +151,7 @@ def test_primitive_of_complex_and_of_containers() -> None:
     assert ag.grad(lambda x: total({"a": x, "b": [x]}))(3.0) == 2.0
 
 
-def test_primitive_without_rule_is_refused() -> None:
+def test_primitive_without_rule_raises() -> None:
     f = primitive(lambda x, y: x * y)
     with pytest.raises(NotImplementedError, match="not defined"):
         ag.grad(f)(1.0, 2.0)
@@ -186,7 +186,7 @@ def test_autograd_helpers_for_writing_vjp_rules() -> None:
     assert names == {"sin": onp.sin}
 
 
-def test_traced_values_are_boxes() -> None:
+def test_autograd_traced_values_are_boxes() -> None:
     def f(p: Any) -> Any:
         assert isinstance(p, DictBox)
         assert isinstance(p["x"], ArrayBox)
@@ -223,7 +223,7 @@ def test_tangent_of_integer_result_is_ignored() -> None:
     assert ag.make_jvp(lambda x: np.sum(pair(x)[0]))(onp.array([1.0, 2.0]))(onp.ones(2))[1] == 6.0
 
 
-def test_wrong_shape_from_rule_is_refused() -> None:
+def test_wrong_shape_from_rule_raises() -> None:
     f = primitive(lambda x: onp.sum(x))
     defvjp(f, lambda ans, x: lambda g: g)
     with pytest.raises(pb.errors.CustomGradientError, match="shape"):
@@ -370,7 +370,7 @@ def test_autograd_vjp_broadcasts_cotangent() -> None:
     onp.testing.assert_allclose(ag.make_vjp(lambda x: x**2)(X)[0](3.0), 6 * X)
 
 
-def test_autograd_operators_refuse_other_arguments() -> None:
+def test_autograd_operators_reject_other_arguments() -> None:
     with pytest.raises(TypeError, match="real-output"):
         ag.elementwise_grad(lambda x: x * 1j)(X)
     with pytest.warns(UserWarning, match="not complex"):
