@@ -170,7 +170,9 @@ def test_bench_finds_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"]])
-def test_command_is_required(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_pullback_command_without_subcommand_exits_with_usage(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
@@ -210,7 +212,7 @@ def test_report_of_function_that_is_not_compiled_has_no_kernels(tmp_path: Path) 
     ],
     ids=["no function", "unknown function", "arguments", "missing argument"],
 )
-def test_report_command_refuses_bad_arguments(
+def test_report_command_rejects_bad_arguments(
     given: list[str], answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script = tmp_path / "script.py"
@@ -220,7 +222,7 @@ def test_report_command_refuses_bad_arguments(
     assert answer in capsys.readouterr().err
 
 
-def test_version_option() -> None:
+def test_pullback_version_option() -> None:
     done = subprocess.run([COMMAND, "--version"], capture_output=True, text=True, check=True)
     assert re.fullmatch(r"pullback \d+\.\d+\.\d+\n", done.stdout)
 
