@@ -333,7 +333,7 @@ def test_backend_llvm_without_llvmlite_raises(monkeypatch: pytest.MonkeyPatch) -
     assert str(program) == str(program.graph)
 
 
-def test_variables_are_kept_in_holes_of_arguments() -> None:
+def test_variables_in_dict_arguments_are_read_at_every_call() -> None:
     v = pb.variable(np.array([1.0, 2.0]))
     f = pb.compile(lambda pair: pair["v"] * pair["x"])
     np.testing.assert_array_equal(f({"v": v, "x": np.array([3.0, 4.0])}), [3.0, 8.0])

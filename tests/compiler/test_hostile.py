@@ -381,13 +381,13 @@ def test_argument_with_array_protocol() -> None:
 @pytest.mark.parametrize(
     "f", [lambda x: (y for y in x), lambda x: {"a": map(pb.sin, x)}, lambda x: [enumerate(x)], lambda x: (yield x)]
 )
-def test_compiled_function_that_returns_an_iterator_is_refused(f: Any) -> None:
+def test_compiled_function_that_returns_an_iterator_raises(f: Any) -> None:
     with pytest.raises(ArgumentError, match=r"f returned a \w+, which would run after f was traced. Return a list"):
         pb.compile(f)(np.ones(3))
 
 
 @pytest.mark.parametrize("place", [2, -3])
-def test_static_argnums_beyond_the_arguments_are_refused(place: int) -> None:
+def test_static_argnums_beyond_the_arguments_raise(place: int) -> None:
     with pytest.raises(
         ArgumentError, match=rf"static_argnums has {place}, but the function takes 2 arguments by position"
     ):

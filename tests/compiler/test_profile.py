@@ -60,7 +60,7 @@ def test_profile_page_of_function_without_source(tmp_path: Path) -> None:
         assert "np.tanh" not in text
 
 
-def test_profile_refuses_numpy_backend_and_zero_rounds() -> None:
+def test_profile_rejects_numpy_backend_and_zero_rounds() -> None:
     with pytest.raises(CompileError, match="profile: sum is not machine code here"):
         pb.compile(np.sum, backend="numpy").profile(np.ones(3))
     with pytest.raises(ArgumentError, match="profile: rounds must be 1 or more, got 0"):

@@ -52,7 +52,7 @@ def draw_program(seed: int) -> Any:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("seed", range(4))
-def test_random_layouts(seed: int, layout: str) -> None:
+def test_random_programs_of_every_memory_layout_match_numpy(seed: int, layout: str) -> None:
     x = LAYOUTS[layout](np.random.default_rng(seed).normal(size=SHAPE))
     for case in range(seed * 10, seed * 10 + 10):
         f = draw_program(case)

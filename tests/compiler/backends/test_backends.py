@@ -52,7 +52,7 @@ def test_backend_host_op_warning_names_op() -> None:
         np.testing.assert_allclose(run_by_names(f, x), f(x))
 
 
-def test_device_without_library_backend_is_refused() -> None:
+def test_device_without_library_backend_raises() -> None:
     with pytest.raises(ArgumentError, match="device='gpu' is for the backends jax, torch, cupy"):
         pb.compile(np.sin, device="gpu")
 

@@ -26,7 +26,7 @@ def test_instructions_per_element_do_not_grow(name: str, isa: str) -> None:
         assert now <= before * MORE + LITTLE, f"{what} per element: {before} became {now}"
 
 
-def test_innermost_loops_are_found() -> None:
+def test_instruction_counts_find_innermost_loops() -> None:
     lines = [
         ".LBB0_1:",
         "\tvmulps",

@@ -40,7 +40,7 @@ def close(found: Any, expected: Any, scale: Any, ulps: float) -> None:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("shape", "axis"), EVERY)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_scans_of_floats(shape: Any, axis: int, dtype: str) -> None:
+def test_compiled_scans_of_floats(shape: Any, axis: int, dtype: str) -> None:
     x, w = draw(shape, dtype), draw(shape, dtype)
     size = np.abs(x).sum(axis, keepdims=True)
     near = (x * x.dtype.type(0.1)).clip(-2, 2)
@@ -71,7 +71,7 @@ def test_scans_of_floats(shape: Any, axis: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["i1", "i4", "u2", "u8", "b1"])
 @pytest.mark.parametrize(("shape", "axis"), EVERY[::3])
-def test_scans_of_integers(shape: Any, axis: int, dtype: str) -> None:
+def test_compiled_scans_of_integers(shape: Any, axis: int, dtype: str) -> None:
     x = draw(shape, dtype)
     for f in (lambda x: pb.cumsum(x, axis), lambda x: pb.cumprod(x, axis, True, True)):
         found, expected = natively(f, x), f(x)
@@ -96,7 +96,7 @@ def test_scan_keeps_nan_inf_and_signed_zero(length: int) -> None:
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize(("shape", "axis"), [((), None), *EVERY, ((9, 70), None)])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i4", "i8", "u8", "b1"])
-def test_argmax_argmin(shape: Any, axis: Any, dtype: str) -> None:
+def test_compiled_argmax_and_argmin(shape: Any, axis: Any, dtype: str) -> None:
     x = np.asarray(draw(shape, dtype))
     same = np.asarray(x > 0).astype(dtype)
     given = [x, same]

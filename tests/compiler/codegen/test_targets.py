@@ -85,7 +85,7 @@ def test_entry_and_threads_compile_for_every_target(target: Target) -> None:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", list_isa_names())
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_targets_of_this_cpu_agree(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_agree_on_every_target_of_this_cpu(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)
     f, x = PROGRAMS[name]
     compiled = pb.compile(f, backend="llvm", cache=False, threads=1)

@@ -82,7 +82,7 @@ def test_compiled_results_match_eager(f: Any, args: Any) -> None:
                 assert u == v
 
 
-def test_results_are_new_arrays() -> None:
+def test_compiled_results_are_new_arrays() -> None:
     f = pb.compile(lambda x: (x, x, x * 1.0, np.ones(10)))
     f(x10)
     first, second = f(x10), f(x10)
@@ -476,7 +476,7 @@ def test_dict_argument_with_custom_or_reordered_keys() -> None:
     assert len(g.programs) == 2
 
 
-def test_order_of_keys_is_that_of_the_call() -> None:
+def test_dict_argument_has_key_order_of_each_call() -> None:
     f = pb.compile(lambda d: [d["p"][0][k] * (i + 1) for i, k in enumerate(d["p"][0])])
     letters = ["a", "ab", 3, 70_000, b"c"]
     for keys in (letters, letters[::-1], [*letters[2:], *letters[:2]], letters):
@@ -488,7 +488,7 @@ def test_order_of_keys_is_that_of_the_call() -> None:
     assert len(f.programs) == 3
 
 
-def test_more_arguments_than_fit_on_the_stack() -> None:
+def test_native_entry_takes_more_arguments_than_fit_on_the_stack() -> None:
     f = pb.compile(lambda xs: xs[0] + xs[-1])
     xs = [np.full(1, float(i)) for i in range(20_000)]
     for _ in range(2):

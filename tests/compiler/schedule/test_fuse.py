@@ -84,7 +84,7 @@ def test_repeated_matrix_vector_products_share_one_kernel(rows: int, columns: in
         (lambda x: x / 3.0, False), (np.sqrt, False), (np.exp, False), (lambda x: x + x[::-1], False),
     ],
 )  # fmt: skip
-def test_one_instruction_of_one_array_is_computed_at_each_use(f: Any, is_virtual: bool) -> None:
+def test_value_of_one_instruction_is_recomputed_at_each_use(f: Any, is_virtual: bool) -> None:
     def use_twice(x: Any) -> Any:
         y = f(x)
         return y * y.sum()

@@ -35,7 +35,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_code_generation_decides_nothing_about_loops(name: str) -> None:
+def test_emit_does_not_change_loop_plans(name: str) -> None:
     target, options = get_target(), Options()
     program = pb.compile(PROGRAMS[name]).lower(X)
     stages = lower(program.traced, target, options)

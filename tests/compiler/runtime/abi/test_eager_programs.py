@@ -28,17 +28,17 @@ UNRECORDED: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("char", ["f", "d"])
 @pytest.mark.parametrize("name", UNRECORDED)
-def test_formula_is_left_to_python(name: str, char: str) -> None:
+def test_native_ops_leave_unsupported_formula_to_python(name: str, char: str) -> None:
     assert trace_program(UNRECORDED[name], [0, 1], char) is None
 
 
 @pytest.mark.parametrize("char", ["f", "d"])
 @pytest.mark.parametrize("f", [lambda x, y: x * y + 2.0, lambda x, y: -np.exp(x) / (1 - y), lambda x, y: x])
-def test_formula_of_functions_of_elements_is_recorded(f: Any, char: str) -> None:
+def test_native_ops_record_formula_of_elementwise_functions(f: Any, char: str) -> None:
     assert trace_program(f, [0, 1], char) is not None
 
 
-def test_fields_of_ufunc_are_checked() -> None:
+def test_is_ufunc_known_checks_layout_of_ufunc() -> None:
     class Other:
         nin, nargs, ntypes, __name__ = 7, 7, 7, "other"
 
