@@ -27,14 +27,16 @@ def renumbered(monkeypatch: pytest.MonkeyPatch) -> Any:
     ("table", "value"),
     [("_BINARY", -3), ("_COMPARE", -3), ("_REMAINDERS", set()), ("_IN_PLACE", set()), ("_WRITES", set())],
 )
-def test_check_finds_renumbered_instructions(table: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caller_check_finds_renumbered_bytecode_instructions(
+    table: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert callers.find_misread_instruction() is None
     monkeypatch.setattr(callers, table, value)
     assert callers.find_misread_instruction() is not None
 
 
 @pytest.mark.usefixtures("renumbered")
-def test_unknown_instructions_warn_once_and_refuse_text_of_traced_tensors() -> None:
+def test_unknown_bytecode_instructions_warn_once_and_percent_format_raises() -> None:
     def f(x: Any) -> Any:
         "%.3f" % x  # noqa: UP031
         return x * x
@@ -50,12 +52,12 @@ def test_unknown_instructions_warn_once_and_refuse_text_of_traced_tensors() -> N
 
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning", "ignore::RuntimeWarning")
 @pytest.mark.usefixtures("renumbered")
-def test_unknown_instructions_refuse_product_with_matrix() -> None:
+def test_unknown_bytecode_instructions_and_product_with_matrix_raises() -> None:
     with pytest.raises(ArgumentError, match=r"np\.asarray\(matrix\)"):
         np.matrix(np.eye(2)) * pb.tensor(np.ones((2, 2)))
 
 
-def test_mean_of_traced_numbers_is_refused_where_function_of_numpy_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mean_of_traced_numbers_raises_if_private_numpy_function_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     mean = lambda x: np.mean([x[0] * 2.0, x[1]])
     np.testing.assert_array_equal(pb.grad(mean)(np.ones(2)), [1.0, 0.5])
     monkeypatch.setattr(tensor, "MEANS", frozenset())
@@ -63,7 +65,7 @@ def test_mean_of_traced_numbers_is_refused_where_function_of_numpy_is_unknown(mo
         pb.grad(mean)(np.ones(2))
 
 
-def test_series_with_other_arguments_are_refused() -> None:
+def test_polynomial_series_with_renamed_arguments_raise() -> None:
     file = Path(np.__file__).parent / "polynomial" / "polynomial.py"
     space: dict[str, Any] = {}
     exec(compile("def polyval(points, c, tensor=True):\n    return c[0] + points", str(file), "exec"), space)
@@ -71,5 +73,5 @@ def test_series_with_other_arguments_are_refused() -> None:
         space["polyval"](pb.tensor([1.0, 2.0]), np.ones((2, 2)))
 
 
-def test_instructions_of_this_interpreter_are_known() -> None:
+def test_bytecode_instructions_of_this_interpreter_are_known() -> None:
     assert callers.are_instructions_known(), sys.version

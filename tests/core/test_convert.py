@@ -97,7 +97,7 @@ def test_array_subclasses_and_foreign_arrays_in_ops(make: Any) -> None:
 @pytest.mark.parametrize(
     "bad", [np.array([1, "a"], object), np.ones(2, "m8[s]"), np.ma.array([1.0, 2.0], mask=[False, True])]
 )
-def test_grad_refuses_object_timedelta_and_masked_arrays(bad: Any) -> None:
+def test_grad_rejects_object_timedelta_and_masked_arrays(bad: Any) -> None:
     with pytest.raises(DataError, match=r"mul: expected numbers or bools, got|mul: got an array with masked elements"):
         pb.grad(lambda x: (x * bad).sum())(np.ones(2))
 
@@ -118,7 +118,7 @@ def test_as_value_of_scalar_is_numpy_scalar() -> None:
     "data",
     ["a", b"a", ["a"], [1, "a"], object(), [object()], {"a": 1}, {1, 2}, len, Decimal(1), Fraction(1, 2)],
 )
-def test_as_array_refuses_non_numeric_data(data: Any) -> None:
+def test_as_array_rejects_non_numeric_data(data: Any) -> None:
     with pytest.raises(DataError, match="thing: expected numbers"):
         as_array(data, what="thing")
 
@@ -134,7 +134,7 @@ def test_as_array_refuses_non_numeric_data(data: Any) -> None:
         ([[], [1]], "found lengths 0 and 1 at depth 1"),
     ],
 )
-def test_ragged_lists_are_refused(data: Any, message: str) -> None:
+def test_ragged_lists_raise(data: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         as_array(data)
 
@@ -151,7 +151,7 @@ def test_as_dtype(given: Any, want: str) -> None:
 
 
 @pytest.mark.parametrize("bad", ["no such", "M8[D]", object, 3])
-def test_as_dtype_refuses_unsupported_dtypes(bad: Any) -> None:
+def test_as_dtype_rejects_unsupported_dtypes(bad: Any) -> None:
     with pytest.raises(ArgumentError):
         as_dtype(bad)
 

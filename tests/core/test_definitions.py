@@ -78,7 +78,7 @@ def sin(x, /): ...
         (sin, partials(1), "sin: defined twice; an op lives in exactly one place"),
     ],
 )
-def test_op_refuses_bad_definition(doc: Any, d: Any, message: str) -> None:
+def test_op_rejects_bad_definition(doc: Any, d: Any, message: str) -> None:
     before = dict(REGISTRY), dict(BY_KERNEL), {*vars(pb.Tensor)}
     with pytest.raises(DefinitionError, match=message) as caught:
         op(kernel, acts=elementwise2 if doc in (two, with_z) else elementwise1, d=d)(doc)
@@ -87,7 +87,7 @@ def test_op_refuses_bad_definition(doc: Any, d: Any, message: str) -> None:
     assert before == (dict(REGISTRY), dict(BY_KERNEL), {*vars(pb.Tensor)})
 
 
-def test_op_refuses_kernel_of_another_op() -> None:
+def test_op_rejects_kernel_of_another_op() -> None:
     with pytest.raises(DefinitionError, match="one: its kernel is already that of sin"):
         op(np.sin, acts=elementwise1, d=partials(1))(one)
     assert BY_KERNEL[np.sin] is REGISTRY["sin"]

@@ -470,7 +470,7 @@ def test_python_control_flow_on_traced_values() -> None:
     assert pb.grad(g)(4.0) == -8.0
 
 
-def test_grad_refuses_result_that_is_not_one_tensor() -> None:
+def test_grad_rejects_result_that_is_not_one_tensor() -> None:
     for bad in (lambda x: None, lambda x: (x, x), lambda x: "text", lambda x: 3.0):
         with pytest.raises(GradientError, match="f must return one tensor"):
             pb.grad(bad)(1.0)

@@ -94,7 +94,7 @@ def test_peak_memory_of_long_chain_vs_handwritten_gradient() -> None:
         lambda y, x: y + np.ones(N),
     ],
 )
-def test_values_not_saved_by_any_rule_are_freed(step: Any) -> None:
+def test_forward_pass_frees_values_that_no_rule_saves(step: Any) -> None:
     """Twenty additions keep at most four arrays alive, the input among them."""
     peaks = []
 

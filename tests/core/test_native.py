@@ -292,7 +292,7 @@ def test_native_fused_runs_warn_as_numpy_does(
 
 @pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.square, np.negative, np.exp], ids=str)
 @pytest.mark.parametrize("char", "fd")
-def test_flags_of_earlier_loops_are_reported(ufunc: Any, char: str) -> None:
+def test_native_ops_report_floating_point_flags_of_earlier_loops(ufunc: Any, char: str) -> None:
     def overflow_first(x: Any) -> Any:
         return ufunc(x * x, x) if ufunc.nin == 2 else ufunc(x * x)
 

@@ -60,12 +60,12 @@ def test_gradients_of_mappings_keep_mapping_type(tree: Any, via: str) -> None:
         assert found.default_factory is list
 
 
-def test_mapping_without_constructor_is_refused() -> None:
+def test_tree_of_mapping_without_constructor_raises() -> None:
     with pytest.raises(ArgumentError, match="register_node"):
         pb.grad(loss)(Strange(X, 1.0))
 
 
-def test_namespace_as_tree() -> None:
+def test_simple_namespace_is_a_tree() -> None:
     found = pb.grad(lambda p: np.sum(p.w**2) * p.b)(SimpleNamespace(w=X, b=3.0))
     assert np.array_equal(found.w, 6 * X)
     assert found.b == 5.0
@@ -110,7 +110,7 @@ class Line:
 pb.register_node(Line, lambda x: ([x.slope], x.name), lambda name, children: Line(*children, name))
 
 
-def test_registered_class() -> None:
+def test_register_node_makes_class_a_tree() -> None:
     found = pb.grad(lambda p: np.sum(p["line"].slope ** 2))({"line": Line(X, "a")})["line"]
     assert np.array_equal(found.slope, 2 * X)
     assert found.name == "a"
@@ -133,7 +133,7 @@ def test_register_node_argument_errors() -> None:
         pb.grad(lambda x: 1.0)(Bad())
 
 
-def test_attrs_classes() -> None:
+def test_attrs_classes_are_trees() -> None:
     attrs = pytest.importorskip("attrs")
 
     @attrs.frozen
@@ -148,7 +148,7 @@ def test_attrs_classes() -> None:
         assert (found._b, found.name) == (5.0, "model")
 
 
-def test_pydantic_models() -> None:
+def test_pydantic_models_are_trees() -> None:
     pydantic = pytest.importorskip("pydantic")
 
     class Model(pydantic.BaseModel, frozen=True, arbitrary_types_allowed=True):

@@ -38,7 +38,7 @@ def body(values: Any, dtype: Any = np.float32) -> str:
         (1e21, "1.0000000200408773e+21"),
     ],
 )
-def test_elements_are_rounded_to_seven_decimals(value: float, text: str) -> None:
+def test_print_rounds_elements_to_seven_decimals(value: float, text: str) -> None:
     assert body([value]) == f"[{text}]"
 
 
@@ -52,7 +52,7 @@ def test_elements_are_rounded_to_seven_decimals(value: float, text: str) -> None
         (-np.inf, "-Infinity"),
     ],
 )
-def test_scalar_is_not_rounded(value: float, text: str) -> None:
+def test_print_of_scalar_is_not_rounded(value: float, text: str) -> None:
     assert body(value) == text
 
 
@@ -70,15 +70,15 @@ def test_scalar_is_not_rounded(value: float, text: str) -> None:
         (-1.5e300, "-1.5e+300"),
     ],
 )
-def test_float64_scalar_shows_all_digits(value: float, text: str) -> None:
+def test_print_of_float64_scalar_shows_all_digits(value: float, text: str) -> None:
     assert body(value, np.float64) == text
 
 
-def test_float64_elements_are_rounded_like_float32() -> None:
+def test_print_rounds_float64_elements_like_float32() -> None:
     assert body([0.1 + 0.2, 2**-8, 1e-8, 123456789.123456789], np.float64) == "[0.3, 0.0039063, 0, 123456789.1234568]"
 
 
-def test_int64_keeps_every_digit() -> None:
+def test_print_of_int64_keeps_every_digit() -> None:
     largest = np.iinfo(np.int64).max
     assert body(largest, np.int64) == str(largest)
     assert body([[largest, 1], [-largest - 1, -10]], np.int64) == (
@@ -86,7 +86,7 @@ def test_int64_keeps_every_digit() -> None:
     )
 
 
-def test_complex_parts_are_rounded() -> None:
+def test_print_rounds_complex_parts() -> None:
     assert body(complex(2**-8, -np.inf), np.complex64) == "0.0039063 + -Infinityj"
     assert body([[complex(np.nan, -0.0)], [1e-7 + 10j]], np.complex64) == "[[NaN + 0j  ],\n [1e-7 + 10j]]"
 
@@ -94,26 +94,26 @@ def test_complex_parts_are_rounded() -> None:
 # ------------------------------------------------------------------ layout
 
 
-def test_single_row_has_trailing_comma() -> None:
+def test_print_of_single_row_has_trailing_comma() -> None:
     assert body([[1, 2]]) == " [[1, 2],]"
     assert body([[[1]], [[22]]]) == "[ [[1 ],],\n\n  [[22],]]"
 
 
-def test_column_is_padded_and_vector_is_not() -> None:
+def test_print_pads_columns_but_not_vectors() -> None:
     assert body([1, -22, 0.5]) == "[1, -22, 0.5]"
     assert body([[1], [-22], [0.5]]) == "[[1  ],\n [-22],\n [0.5]]"
 
 
-def test_column_width_is_shared_by_all_matrices() -> None:
+def test_print_column_width_is_shared_by_all_matrices() -> None:
     assert body([[[1, 2], [3, 4]], [[5, -66], [7, 8]]]) == "[[[1, 2  ],\n  [3, 4  ]],\n\n [[5, -66],\n  [7, 8  ]]]"
 
 
-def test_more_than_20_items_are_abbreviated() -> None:
+def test_print_abbreviates_more_than_20_items() -> None:
     assert body(np.arange(20)) == f"[{', '.join(map(str, range(20)))}]"
     assert body(np.arange(21)) == "[0, 1, 2, ..., 18, 19, 20]"
 
 
-def test_column_width_includes_hidden_rows() -> None:
+def test_print_column_width_includes_hidden_rows() -> None:
     values = np.zeros((21, 21), np.float32)
     values[10, 20] = 2**-8  # a tie, which cannot be measured by plain arithmetic
     values[0, 10] = 1e30
@@ -121,7 +121,7 @@ def test_column_width_includes_hidden_rows() -> None:
     assert body(values) == f"[{row},\n {row},\n {row},\n ...,\n {row},\n {row},\n {row}]"
 
 
-def test_hidden_matrices_print_ellipsis() -> None:
+def test_print_of_hidden_matrices_is_ellipsis() -> None:
     lines = body(np.arange(21).reshape(21, 1, 1)).split("\n")
     assert [line for line in lines if line.strip()] == (
         ["[ [[0 ],],", "  [[1 ],],", "  [[2 ],],", " ...", "  [[18],],", "  [[19],],", "  [[20],]]"]
@@ -137,30 +137,30 @@ def test_hidden_matrices_print_ellipsis() -> None:
         ((1, 0, 2), " [ []]"),
     ],
 )
-def test_empty_shapes(shape: tuple[int, ...], text: str) -> None:
+def test_print_of_empty_shapes(shape: tuple[int, ...], text: str) -> None:
     assert body(np.zeros(shape)) == text
 
 
-def test_verbose_prints_dtype_and_shape() -> None:
+def test_print_verbose_has_dtype_and_shape() -> None:
     header = "Tensor\n  dtype: {}\n  rank: 2\n  shape: [1,0]\n  values:\n     [[],]"
     for dtype, name in ((np.float64, "float64"), (np.bool_, "bool"), (np.str_, "string"), (np.complex64, "complex64")):
         assert tensor_text(np.zeros((1, 0), dtype), verbose=True) == header.format(name)
 
 
-def test_string_quotes_and_utf16_width() -> None:
+def test_print_of_strings_has_quotes_and_utf16_width() -> None:
     assert body("it's", np.str_) == "it's"
     assert body(["it's", ""], np.str_) == "['it's', '']"
     assert body([["é", "x"], ["😀", "y"]], np.str_) == "[['é' , 'x'],\n ['😀', 'y']]"
 
 
-def test_text_is_independent_of_memory_layout() -> None:
+def test_print_is_independent_of_memory_layout() -> None:
     values = np.arange(12, dtype=np.float32).reshape(3, 4) / 7
     assert tensor_text(values.T) == tensor_text(values.T.copy())
     assert tensor_text(values[::-1, ::2]) == tensor_text(values[::-1, ::2].copy())
     assert tensor_text(values.astype(">f4")) == tensor_text(values)
 
 
-def test_column_width_of_200_000_rows() -> None:
+def test_print_column_width_of_200_000_rows() -> None:
     values = np.zeros((200_000, 2), np.float32)
     values[150_000] = [-1234.5, np.nan]
     assert body(values).startswith("[[0      , 0  ],\n")

@@ -95,6 +95,6 @@ def test_gradient_of_gradient_of_solve_with_kept_factors() -> None:
     np.testing.assert_allclose(np.sum(v * pb.grad(lambda x: np.sum(v * slope(x)))(x)), nearby, rtol=1e-6)
 
 
-def test_solve_of_large_singular_matrix_is_refused_under_a_gradient() -> None:
+def test_solve_of_large_singular_matrix_raises_under_a_gradient() -> None:
     with pytest.raises(pb.errors.MatrixError, match="a matrix is singular"):
         pb.grad(lambda x: np.sum(np.linalg.solve(x, np.ones(60))))(np.zeros((60, 60)))

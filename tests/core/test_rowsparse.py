@@ -193,7 +193,7 @@ def test_rowsparse_of_traced_values_is_differentiable():
 # ---- refusals
 
 
-def test_rowsparse_refuses_in_place_writes():
+def test_rowsparse_rejects_in_place_writes():
     g = rows()
     with pytest.raises(
         ArgumentError, match=r"np.multiply: a RowSparse is not changed in place. Take the result, as in"
@@ -207,7 +207,7 @@ def test_rowsparse_refuses_in_place_writes():
         np.array(g, copy=False)
 
 
-def test_rowsparse_refuses_bad_indices_and_shapes():
+def test_rowsparse_rejects_bad_indices_and_shapes():
     with pytest.raises(
         ShapeError, match=r"values have shape \(3, 2\); for 2 indices and shape \(4, 2\) they must have \(2, 2\)"
     ):

@@ -109,7 +109,7 @@ def test_selected_integers_and_bools() -> None:
         lambda x: np.concatenate([x[x > 0], x[x > 1]]), lambda x: list(x[x > 0]), lambda x: float(x[x > 0]),
     ],
 )  # fmt: skip
-def test_selection_by_traced_mask_refuses_shape_dependent_functions(f: Callable[..., Any]) -> None:
+def test_selection_by_traced_mask_rejects_shape_dependent_functions(f: Callable[..., Any]) -> None:
     with pytest.raises(SymbolValueError, match=r"x\[mask\]: how many elements.*where\(condition, x, y\)"):
         pb.compile(f)(X)
     with pytest.raises(BatchedValueError, match=r"x\[mask\]: how many elements.*np.where\(mask, x, 0\)"):
@@ -172,6 +172,6 @@ def test_selection_repr_shows_array_and_mask() -> None:
         lambda x: float(x[x > 0]),
     ],
 )
-def test_selection_that_needs_the_number_of_elements_is_refused(f: Callable[..., Any]) -> None:
+def test_selection_by_mask_that_needs_number_of_elements_raises(f: Callable[..., Any]) -> None:
     with pytest.raises(SymbolValueError, match=r"x\[mask\]: how many elements there are in the result depends on"):
         pb.compile(f)(X)

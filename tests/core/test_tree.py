@@ -184,6 +184,6 @@ def test_grad_of_list_of_own_class() -> None:
     np.testing.assert_array_equal(found[0], [3.0, 3.0])
 
 
-def test_mapping_that_changes_its_keys_is_refused() -> None:
+def test_tree_of_mapping_that_changes_its_keys_raises() -> None:
     with pytest.raises(pb.errors.PullbackError, match="it has other keys then"):
         pb.grad(lambda m: m["a_"] * 2.0)(Lower({"a": 1.0}))

@@ -505,12 +505,12 @@ def test_in_place_result_is_cast_to_dtype_of_target() -> None:
 
 
 @pytest.mark.parametrize("change", [lambda t: t.__iadd__(np.ones((2, 2))), lambda t: t.__iadd__(np.ones((3, 1)))])
-def test_in_place_refuses_result_of_larger_shape(change: Any) -> None:
+def test_in_place_rejects_result_of_larger_shape(change: Any) -> None:
     with pytest.raises(ShapeError, match=r"x \+= value: the result has shape .* does not fit into x of shape \(2,\)"):
         change(pb.tensor([1.0, 2.0]))
 
 
-def test_in_place_refuses_float_result_in_int_tensor() -> None:
+def test_in_place_rejects_float_result_in_int_tensor() -> None:
     t = pb.tensor([1, 2], dtype="int32")
     with pytest.raises(ArgumentError, match=r"x /= value: the result has dtype .* x of dtype int32 cannot hold"):
         t /= 2
@@ -550,7 +550,7 @@ TRANSFORMS: list[Any] = [
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("transform", TRANSFORMS)
-def test_writes_to_inputs_are_refused(name: str, transform: Any) -> None:
+def test_writes_to_inputs_raise(name: str, transform: Any) -> None:
     write, message = REFUSED[name]
 
     def f(x: Any) -> Any:
@@ -570,7 +570,7 @@ def test_augmented_assignment_of_scalar_rebinds_name() -> None:
     assert pb.grad(f)(3.0) == 7.0
 
 
-def test_writes_to_views_of_variables_are_refused() -> None:
+def test_writes_to_views_of_variables_raise() -> None:
     w = pb.variable([1.0, 2.0], name="w of a view")
     with pytest.raises(VariableError, match="use assign"):
         w[:1][0] = 5.0
@@ -578,7 +578,7 @@ def test_writes_to_views_of_variables_are_refused() -> None:
         pb.variable_grads(lambda: w[:1].__iadd__(1.0).sum())
 
 
-def test_gradient_tape_refuses_write_after_recording() -> None:
+def test_gradient_tape_rejects_write_after_recording() -> None:
     x = pb.tensor(X)
     with pb.GradientTape() as tape:
         tape.watch(x)
@@ -681,7 +681,7 @@ def test_op_parameters_are_copied_before_later_changes(use: Any, parameter: Any)
 
 
 @pytest.mark.parametrize("use", [lambda x, a: x * a, lambda x, a: a @ x, lambda x, a: np.where(a > 0, x * a, x)])
-def test_large_captured_array_that_changes_is_refused(use: Any) -> None:
+def test_large_captured_array_that_changes_raises(use: Any) -> None:
     x, a = np.ones(100), np.ones((100, 100))
 
     def f(x: Any) -> Any:
