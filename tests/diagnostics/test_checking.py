@@ -160,7 +160,7 @@ def test_custom_grad_check_argument():
         (lambda: pb.check_grads(lambda x: None, [1.0]), GradientError, "f returned no float"),
     ],
 )
-def test_check_grads_refuses_bad_arguments(call, error, message):
+def test_check_grads_rejects_bad_arguments(call, error, message):
     with pytest.raises(error, match=message):
         call()
 

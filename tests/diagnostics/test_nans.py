@@ -300,7 +300,7 @@ def test_diagnose_suggestions(f, x, message):
     assert message in pb.diagnose(f)(x).suggestion
 
 
-def test_diagnose_refuses_non_functions():
+def test_diagnose_rejects_non_functions():
     with pytest.raises(ArgumentError, match=r"diagnose\(f\): f must be a function, got int"):
         pb.diagnose(3)
 

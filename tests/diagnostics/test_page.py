@@ -28,7 +28,7 @@ def make_page(folder: Path) -> str:
     return report.to_html(folder / "report.html").read_text("utf-8")
 
 
-def test_page_marks_first_nan_and_its_path(tmp_path: Path) -> None:
+def test_report_page_marks_first_nan_and_its_path(tmp_path: Path) -> None:
     script = f"""
         const marked = [...document.querySelectorAll("#graph .node.first text")].map(t => t.textContent);
         const edges = document.querySelectorAll("#graph path.bad").length;
@@ -48,7 +48,7 @@ def test_report_page_click_shows_values_rule_cotangent_and_line(tmp_path: Path) 
         assert text in details
 
 
-def test_page_shows_kernels_of_the_compiled_gradient(tmp_path: Path) -> None:
+def test_report_page_shows_kernels_of_compiled_gradient(tmp_path: Path) -> None:
     def f(x: np.ndarray, w: np.ndarray) -> np.ndarray:
         return np.sum(np.tanh(x @ w) ** 2)
 
@@ -88,7 +88,7 @@ def test_report_page_keyboard_moves_along_edges(tmp_path: Path) -> None:
     assert label == "sin, float64[]"
 
 
-def test_gradients_are_shown_as_colours_and_zoom_works(tmp_path: Path) -> None:
+def test_report_page_shows_gradients_as_colours_and_zooms(tmp_path: Path) -> None:
     script = """
         document.getElementById("gradients").click();
         const legend = document.getElementById("legend").textContent, svg = document.querySelector("#graph svg");
@@ -110,7 +110,7 @@ def compute_contrast(pixels: np.ndarray) -> float:
 
 @pytest.mark.parametrize(("scheme", "back", "mark"), [("light", "#ffffff", "#c800a0"), ("dark", "#14161a", "#ff6ad5")])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_screenshot_shows_the_marked_nan(
+def test_report_page_screenshot_shows_marked_nan(
     tmp_path: Path, size: tuple[int, int], scheme: str, back: str, mark: str
 ) -> None:
     script = """
