@@ -137,7 +137,7 @@ def test_autoray_calls_numpy_functions() -> None:
 
 
 @pytest.mark.parametrize("first", ["einops", "pullback"])
-def test_order_of_imports_does_not_matter(first: str) -> None:
+def test_einops_and_autoray_take_tensors_in_any_import_order(first: str) -> None:
     pytest.importorskip("einops")
     second = {"einops": "pullback", "pullback": "einops"}[first]
     code = f"import {first}, {second}, gc; gc.collect(); import pullback as pb, einops\n"
