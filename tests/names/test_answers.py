@@ -62,7 +62,7 @@ def parameters() -> set[str]:
 
 
 @pytest.mark.parametrize("answer", sorted(set(ANSWERS)))
-def test_names_in_answers_exist(answer: str) -> None:
+def test_names_suggested_by_errors_exist(answer: str) -> None:
     for start, path in OURS.findall(answer):
         thing = MEANT[start]
         for name in path.split("."):
@@ -72,12 +72,12 @@ def test_names_in_answers_exist(answer: str) -> None:
         pb.layers.activation(kind)
 
 
-def test_keywords_in_table_exist() -> None:
+def test_keywords_suggested_by_errors_exist() -> None:
     ours = parameters() | {"argnums"}
     assert not {here for names in KEYWORDS.values() for here in names} - ours
 
 
-def test_table_has_no_existing_names() -> None:
+def test_table_of_foreign_names_has_no_existing_names() -> None:
     assert not [name for name in BY_NAME if "." not in name and hasattr(pb, name)]
     there = [name for name in BY_NAME if "." in name]
     assert not [name for name in there if hasattr(getattr(pb, name.split(".")[0]), name.split(".")[1])]
@@ -85,7 +85,7 @@ def test_table_has_no_existing_names() -> None:
     assert not [name for name in METHODS["Layer"] if hasattr(MEANT["model"], name)]
 
 
-def test_table_names_are_unique() -> None:
+def test_names_in_table_of_foreign_names_are_unique() -> None:
     names = [name for library in FUNCTIONS.values() for name in library] + [*FURTHER]
     assert len(names) == len(set(names))
 
