@@ -26,7 +26,7 @@ def find_short_loops(monkeypatch: pytest.MonkeyPatch) -> None:
         ([*[1, 2] * 12, *[1, 2, 3, 4] * 7], [(0, 2, 26), (26, 4, 52)]),
     ],
 )
-def test_find_periods(labels: Any, expected: Any) -> None:
+def test_find_periods_of_repeated_labels(labels: Any, expected: Any) -> None:
     found = find_periods(np.array(labels))
     assert [p.length for p in found] == [length for _, length, _ in expected]
     for p in found:
