@@ -120,7 +120,7 @@ def test_sigmoid_of_integers_and_complex_numbers():
 
 
 @pytest.mark.parametrize("name", ["relu", "relu6", "leaky_relu", "elu", "selu", "step", "softplus", "log_sigmoid"])
-def test_relu_refuses_complex_numbers(name):
+def test_relu_rejects_complex_numbers(name):
     with pytest.raises(ArgumentError, match=f"{name}: complex numbers have no order; take x.real or pb.abs"):
         getattr(pb, name)(np.array([1j]))
     with pytest.raises(ArgumentError, match="prelu: complex numbers have no order"):
@@ -159,7 +159,7 @@ def test_prelu_gradient_of_slope():
         assert pb.prelu(np.array([0.0]), np.array([np.inf])) == 0
 
 
-def test_gelu_approximate_by_name_is_refused():
+def test_gelu_approximate_by_name_raises():
     with pytest.raises(pb.errors.ArgumentError, match="gelu: approximate must be True"):
         pb.gelu(np.ones(2), approximate="none")
 
@@ -230,7 +230,7 @@ def test_activations_large_arrays():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_slope_of_gelu_at_infinity(dtype: type) -> None:
+def test_gelu_gradient_at_infinity(dtype: type) -> None:
     slope = pb.grad(lambda x: np.sum(pb.gelu(x)))
     x = np.array([np.inf, -np.inf, 1e30, -1e30, 0], dtype)
     with np.errstate(invalid="ignore"):

@@ -233,7 +233,7 @@ def test_complex_dtypes() -> None:
     assert pb.cast(pb.tensor([2j, 0]), "bool").tolist() == [True, False]
 
 
-def test_complex_bad_parts_raise() -> None:
+def test_complex_of_bad_parts_raises() -> None:
     with pytest.raises(ArgumentError, match="complex: imag must be real numbers, got dtype complex128"):
         pb.complex(np.ones(2), np.ones(2) * 1j)
     with pytest.raises(ShapeError, match=r"complex: shapes \(2,\) and \(3,\) do not broadcast"):
@@ -242,7 +242,7 @@ def test_complex_bad_parts_raise() -> None:
         pb.log_sum_exp(Z)
 
 
-def test_elementwise_numpy_functions_keep_or_refuse_imaginary_parts() -> None:
+def test_elementwise_numpy_functions_keep_or_reject_imaginary_parts() -> None:
     for f in (np.sinc, np.exp2, lambda z: np.float_power(z, 2.0), np.nan_to_num):
         np.testing.assert_allclose(f(pb.tensor(Z)).numpy(), f(Z), rtol=1e-13)
     with pytest.raises(ArgumentError, match=r"np\.heaviside: expected real numbers, got dtype complex128"):

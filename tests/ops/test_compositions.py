@@ -311,7 +311,7 @@ def refused_there() -> set[str]:
 
 
 @pytest.mark.parametrize("name", sorted(refused_there()))
-def test_derivatives_beyond_tensorflow_js(name: str) -> None:
+def test_ops_that_tensorflow_js_cannot_differentiate_have_derivatives(name: str) -> None:
     op = getattr(PUBLIC[name], "op", None)
     assert op.flows if op is not None else name in {case.split("-")[0] for case in CASES}
 

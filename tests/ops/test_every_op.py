@@ -429,7 +429,7 @@ def test_every_op_of_large_arrays_matches_small_ones(op: Any, dtype: Any) -> Non
 
 
 @pytest.mark.parametrize("op", [op for op in ELEMENTWISE if len(op.inputs) > 1 and op.flows], ids=lambda op: op.name)
-def test_large_arrays_broadcast(op: Any) -> None:
+def test_every_op_broadcasts_large_arrays(op: Any) -> None:
     """A big operand with a row and a number: the cotangent of what was broadcast is summed."""
     rows, columns = BIG[np.float64]
     for i in range(len(op.inputs)):
@@ -451,7 +451,7 @@ def test_large_arrays_broadcast(op: Any) -> None:
 
 
 @every_elementwise_op
-def test_number_list_and_variable_inputs(op: Any) -> None:
+def test_every_op_of_number_list_and_variable_inputs(op: Any) -> None:
     xs, params = elementwise_inputs(op, *[(3,)] * len(op.inputs))
     narrow = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in xs]
     want = op.call(narrow, params)
@@ -469,7 +469,7 @@ def test_number_list_and_variable_inputs(op: Any) -> None:
 
 
 @every_elementwise_op
-def test_elementwise_edge_values(op: Any) -> None:
+def test_every_elementwise_op_at_edge_values(op: Any) -> None:
     shapes = [[x if is_shape(x) else x.shape for x in inputs] for inputs, _ in op.acts.samples()]
     ranks = [max(map(len, some)) for some in shapes]
     assert min(ranks) == 0

@@ -486,7 +486,7 @@ def test_gather_large_tables() -> None:
 
 @pytest.mark.parametrize("mode", ["wrap", "clip"])
 @pytest.mark.parametrize("axis", [None, 0, 1])
-def test_take_of_positions_out_of_range(mode: Any, axis: Any) -> None:
+def test_take_of_indices_out_of_range(mode: Any, axis: Any) -> None:
     at = np.array([[7, -9], [2, 0]])
     np.testing.assert_array_equal(pb.tensor(M).take(at, axis, mode=mode), M.take(at, axis, mode=mode))
     weights = np.cos(np.arange(float(M.take(at, axis, mode=mode).size)))
@@ -495,7 +495,7 @@ def test_take_of_positions_out_of_range(mode: Any, axis: Any) -> None:
     np.testing.assert_allclose(found, expected, 1e-6)
 
 
-def test_gather_of_empty_float_positions() -> None:
+def test_gather_of_empty_float_indices() -> None:
     for at in (np.zeros(0), [], pb.tensor([])):
         assert pb.gather(M, at).shape == (0, 4)
         np.testing.assert_array_equal(pb.grad(lambda x, at=at: np.sum(pb.gather(x, at)))(M), np.zeros((3, 4)))
@@ -504,7 +504,7 @@ def test_gather_of_empty_float_positions() -> None:
 
 
 @pytest.mark.parametrize("at", [(np.arange(3), np.arange(3)), (np.arange(3)[:, None], np.arange(3)[:, None], [0, 1])])
-def test_index_of_equal_counted_axes(at: Any) -> None:
+def test_index_by_several_arrays_over_axes_of_equal_length(at: Any) -> None:
     x = np.arange(36.0).reshape(3, 3, 4) ** 1.5
     np.testing.assert_array_equal(pb.tensor(x)[at], x[at])
     np.testing.assert_array_equal(pb.compile(lambda x: x[at])(x), x[at])

@@ -130,7 +130,7 @@ FORMS: dict[str, tuple[Callable[[Any], Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_values_under_grad_match_numpy(name: str) -> None:
+def test_linalg_values_under_grad_match_numpy(name: str) -> None:
     """To the last bit, and with the signs that NumPy's call of LAPACK gives."""
     f, xs = FORMS[name]
     for x in xs:
@@ -158,7 +158,7 @@ def test_eigh_upper_triangle_matches_numpy() -> None:
     assert not np.any(np.tril(grad, -1))
 
 
-def test_phase_dependent_functions_raise() -> None:
+def test_eigh_and_svd_gradient_of_phase_dependent_functions_raise() -> None:
     for f, name in ((lambda x: np.linalg.eigh(x)[1], "eigh"), (lambda x: np.linalg.svd(x)[0], "svd")):
         with pytest.raises(GradientError, match=f"{name}: of complex matrices each vector may be multiplied"):
             pb.grad(lambda x, f=f: np.sum(np.real(f(x)) * np.arange(9.0).reshape(3, 3)))(Z)

@@ -232,7 +232,7 @@ def test_pooling_bad_input_raises(call: Any, kind: Any, words: str) -> None:
         call()
 
 
-def test_sizes_and_strides_with_batch_and_channels_as_in_tensorflow() -> None:
+def test_pool_sizes_and_conv_strides_of_length_4_as_in_tensorflow() -> None:
     x = np.arange(96.0).reshape(1, 6, 4, 4)
     short, whole = pb.max_pool(x, [3, 2], [2, 1], "same"), pb.max_pool(x, [1, 3, 2, 1], [1, 2, 1, 1], "same")
     np.testing.assert_array_equal(short, whole)

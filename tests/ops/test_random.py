@@ -275,7 +275,7 @@ def test_set_state_of_another_generator_repeats_draws() -> None:
     np.testing.assert_array_equal(pb.random.normal([50]).numpy(), two)
 
 
-def test_set_state_refuses_states_that_get_state_does_not_give() -> None:
+def test_set_state_rejects_states_that_get_state_does_not_give() -> None:
     state = pb.random.get_state()
     far = {**state, "state": {**state["state"], "counter": [0, 1, 0, 0]}}
     for wrong in (far, {**state, "has_uint32": 1}, {"bit_generator": "MT19937"}, 7):

@@ -111,7 +111,7 @@ def test_segment_max_of_infinities(name: str, columns: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(pb.compile(f)(x, ids), f(x, ids))
 
 
-def test_elements_of_no_segment_have_zero_gradient() -> None:
+def test_segment_sum_gradient_of_elements_in_no_segment_is_zero() -> None:
     dy = np.array([np.inf, 1.0])
     np.testing.assert_array_equal(pb.grad(lambda x: pb.unsorted_segment_sum(x, [-1, 1], 2))(np.ones(2), dy), [0, 1])
 
