@@ -87,7 +87,7 @@ def test_playground_shows_pictures_and_report(seen: dict) -> None:
     assert "exp" in seen["texts"]["picture"]
 
 
-def test_page_and_pictures_fit_a_phone_in_dark_mode(seen: dict) -> None:
+def test_playground_fits_phone_width_in_dark_mode(seen: dict) -> None:
     assert (seen["overflow"], seen["pictureOverflow"]) == (0, 0)
     assert seen["pictureBack"] == "rgb(20, 22, 26)"
 
