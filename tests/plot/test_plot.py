@@ -111,7 +111,7 @@ def test_plot_model_shows_layers_that_are_not_built() -> None:
         (lambda: pb.plot.weights({}), "DataError", "there are no weights; build the model first"),
     ],
 )  # fmt: skip
-def test_plot_refuses_wrong_arguments(call, kind: str, message: str) -> None:
+def test_plot_rejects_wrong_arguments(call, kind: str, message: str) -> None:
     with pytest.raises(getattr(pb.errors, kind), match=message):
         call()
 
@@ -131,7 +131,7 @@ def test_plot_confusion_numbers_contrast_with_cells() -> None:
         assert abs(sum(matplotlib.colors.to_rgb(text.get_color())) - sum(back)) > 1.0
 
 
-def test_confusion_refuses_what_is_no_class() -> None:
+def test_plot_confusion_rejects_invalid_classes() -> None:
     for labels, predictions in (([0, -1], [0, 1]), ([0, 1], [0.2, 0.9])):
         with pytest.raises(pb.errors.ArgumentError, match="must be whole numbers of 0 or more"):
             pb.plot.confusion(labels, predictions)
