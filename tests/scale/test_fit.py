@@ -124,7 +124,7 @@ def test_scale_fit_bad_arguments(train, answer: str) -> None:
         train(make_model(), pool)
 
 
-def test_scale_fit_refuses_non_additive_loss() -> None:
+def test_scale_fit_rejects_non_additive_loss() -> None:
     loss = pb.train.losses.MeanSquaredError(reduction="mean_with_sample_weight")
     model = pb.sequential([pb.layers.dense(1, input_shape=[3])])
     with pb.scale.Pool("serial") as pool:
@@ -136,6 +136,6 @@ def test_scale_fit_refuses_non_additive_loss() -> None:
             model.fit(SHARDS, pool=pool)
 
 
-def test_fit_with_pool_refuses_batch_size_0() -> None:
+def test_fit_with_pool_rejects_batch_size_0() -> None:
     with pb.scale.Pool("serial") as pool, pytest.raises(ArgumentError, match="batch_size must be 1 or more, got 0"):
         make_model().fit(SHARDS, pool=pool, batch_size=0)

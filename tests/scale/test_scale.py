@@ -210,7 +210,7 @@ def test_worker_that_always_crashes_raises() -> None:
             total(1.0)
 
 
-def test_scale_refuses_captured_variable(serial: pb.scale.Pool) -> None:
+def test_scale_rejects_captured_variable(serial: pb.scale.Pool) -> None:
     w = pb.variable(2.0, name="captured_w")
     total = serial.sum(lambda p, x: np.sum(p * x) * w, pb.scale.Shards(np.arange(4.0), parts=2))
     for _ in range(2):
@@ -309,7 +309,7 @@ def thread_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[type]:
 
 
 @pytest.mark.usefixtures("thread_processes")
-def test_worker_body_gives_results_of_serial_pool(serial: pb.scale.Pool) -> None:
+def test_pool_worker_body_gives_results_of_serial_pool(serial: pb.scale.Pool) -> None:
     wanted = pb.value_and_grad(serial.sum(functions.loss, SHARDS))(PARAMS)
     large = pb.scale.Shards(np.ones((2, 1)), parts=2)
     with pb.scale.Pool("processes", workers=2) as pool:
