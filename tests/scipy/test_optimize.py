@@ -124,7 +124,7 @@ def test_minimize_without_constraints_by_none() -> None:
     np.testing.assert_allclose(optimize.minimize(lambda x: (x - 1) ** 2, 0.0, constraints=None).x, 1, rtol=1e-6)
 
 
-def test_minimize_refuses_unknown_type_of_constraint() -> None:
+def test_minimize_rejects_unknown_type_of_constraint() -> None:
     with pytest.raises(TypeError, match="'eq' or 'ineq', got 'lt'"):
         optimize.minimize(lambda x: x**2, 0.0, constraints={"type": "lt", "fun": lambda x: x})
 
@@ -185,7 +185,7 @@ def test_solvers_under_vmap() -> None:
         np.testing.assert_allclose(pb.vmap(pb.grad(solve))(a), np.cbrt(a) / (3 * a), rtol=1e-5)
 
 
-def test_linprog_of_traced_values_is_refused() -> None:
+def test_linprog_of_traced_values_raises() -> None:
     with pytest.raises(TypeError, match=r"scipy\.optimize\.linprog has no differentiable version"):
         pb.grad(lambda c: optimize.linprog(c, bounds=(0, 1)).fun)(np.ones(2))
     assert optimize.linprog(np.ones(2), bounds=(0, 1)).fun == 0
