@@ -59,13 +59,13 @@ def test_isotonic_regression_outside_of_data_is_nan_by_default(counts: Any) -> N
     np.testing.assert_allclose(pb.sklearn.differentiable(alone)(at), alone.predict(at))
 
 
-def test_constant_estimators_are_refused(counts: Any) -> None:
+def test_constant_estimators_raise(counts: Any) -> None:
     for name in counts.REFUSED:
         with pytest.raises(NoRuleError, match="constant almost everywhere"):
             pb.sklearn.differentiable(counts.REFUSED[name]())
 
 
-def test_differentiable_refuses_bad_arguments(counts: Any) -> None:
+def test_differentiable_rejects_bad_arguments(counts: Any) -> None:
     fitted = counts.ESTIMATORS["LinearRegression"]()
     with pytest.raises(ArgumentError, match="no method 'transform' with a gradient; there is predict"):
         pb.sklearn.differentiable(fitted, "transform")
@@ -75,7 +75,7 @@ def test_differentiable_refuses_bad_arguments(counts: Any) -> None:
         pb.sklearn.differentiable(object())
 
 
-def test_differentiable_refuses_options_without_rule(counts: Any) -> None:
+def test_differentiable_rejects_options_without_rule(counts: Any) -> None:
     from sklearn import compose, ensemble, gaussian_process, linear_model, preprocessing, svm
     from sklearn.gaussian_process import kernels
 
@@ -100,7 +100,7 @@ def test_differentiable_refuses_options_without_rule(counts: Any) -> None:
             pb.sklearn.differentiable(fitted)(X)
 
 
-def test_subclass_with_own_predict_is_refused(counts: Any) -> None:
+def test_subclass_with_own_predict_raises(counts: Any) -> None:
     class Own(type(counts.ESTIMATORS["LinearRegression"]())):  # type: ignore[misc]
         def predict(self, X: Any) -> Any:
             return 2 * super().predict(X)
@@ -111,7 +111,7 @@ def test_subclass_with_own_predict_is_refused(counts: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["PullbackRegressor", "PullbackClassifier"])
-def test_check_estimator(counts: Any, name: str) -> None:
+def test_sklearn_check_estimator_of_regressor_and_classifier(counts: Any, name: str) -> None:
     from sklearn.utils.estimator_checks import estimator_checks_generator
 
     checks = [*estimator_checks_generator(getattr(pb.sklearn, name)())]
