@@ -140,7 +140,7 @@ def test_import_contracts_hold() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_no_todo_comments() -> None:
+def test_source_has_no_todo_comments() -> None:
     later = re.compile(r"\b(TODO|FIXME|XXX)\b")
     found = [
         f"{name(path)}:{number}: {line.strip()}"
@@ -157,13 +157,13 @@ def test_imports_are_at_module_level() -> None:
     assert not found, "\n".join(sorted(found))
 
 
-def test_cpu_is_asked_in_one_module_of_the_compiler() -> None:
+def test_compiler_reads_cpu_features_in_target_module_only() -> None:
     asks = re.compile(r"platform\.(machine|processor)|__cpu_features__|get_host_cpu|/proc/cpuinfo")
     found = [name(path) for path in FILES if asks.search(path.read_text("utf-8"))]
     assert [path for path in found if path.startswith("compiler/")] == ["compiler/target.py"]
 
 
-def test_variables_are_assigned_through_hold() -> None:
+def test_variable_held_is_assigned_by_hold_only() -> None:
     """What a log of writes does not know of cannot be undone."""
     found = [
         f"{path}:{node.lineno}"
@@ -198,7 +198,7 @@ def list_slots() -> dict[str, ast.AnnAssign]:
     return {ast.unparse(node.target): node for node in tree.body if isinstance(node, ast.AnnAssign)}
 
 
-def test_slots_are_assigned_by_the_modules_that_are_listed() -> None:
+def test_late_binding_slots_are_assigned_by_listed_modules() -> None:
     modules = {"pullback." + name(path)[:-3].replace("/", ".").removesuffix(".__init__") for path in FILES}
     aliases: dict[str, dict[str, str]] = {}
     for path, node in walk_modules():
@@ -216,7 +216,7 @@ def test_slots_are_assigned_by_the_modules_that_are_listed() -> None:
     assert {slot for slot, node in list_slots().items() if node.value is None} == set().union(*assigned.values())
 
 
-def test_deferred_slots_fit_the_functions_that_they_are_bound_to() -> None:
+def test_late_binding_slots_have_signatures_of_their_functions() -> None:
     found: dict[str, set[str]] = {}
     for slot, node in list_slots().items():
         if isinstance(node.value, ast.Call):
@@ -228,7 +228,7 @@ def test_deferred_slots_fit_the_functions_that_they_are_bound_to() -> None:
     assert found == DEFERRED_SLOTS
 
 
-def test_slots_are_bound_at_import_or_by_their_first_call() -> None:
+def test_late_binding_slots_are_bound_at_import_or_first_call() -> None:
     program = """
 import sys
 import pullback
@@ -243,7 +243,7 @@ assert late_binding.find_blas is sys.modules["pullback.compiler.target"].find_bl
     assert run.returncode == 0, run.stderr
 
 
-def test_slots_are_read_when_they_are_called() -> None:
+def test_late_binding_slots_are_read_at_each_call() -> None:
     """A name that is imported from late_binding would stay what the slot was bound to at that time."""
     assert not [path for path, node in walk_modules() if "pullback.late_binding" in list_imports(node)]
 
@@ -277,7 +277,7 @@ def is_doctested(value: object) -> bool:
     return kind and any(other is value or other is checked for other in vars(home).values() if other is not None)
 
 
-def test_public_examples_are_doctests() -> None:
+def test_public_docstring_examples_are_doctests() -> None:
     lost = [where for where, value in list_public_names(pullback) if callable(value) and not is_doctested(value)]
     assert not lost, "doctest does not see the examples of " + ", ".join(lost)
 
@@ -331,7 +331,7 @@ def test_tests_mirror_the_packages() -> None:
     assert not missing
 
 
-def test_only_the_public_face_imports_its_names_later() -> None:
+def test_only_the_public_package_imports_names_lazily() -> None:
     face = ROOT / "src" / "pullback" / "__init__.py"
     packages = [path for path in face.parent.rglob("__init__.py") if path != face]
     assert len(packages) > 20

@@ -538,7 +538,7 @@ def test_padded_batch_keeps_values_of_all_elements_and_of_padding() -> None:
         ),
     ],
 )
-def test_dataset_stages_refuse_arguments_and_elements(make: Any, kind: Any, message: str) -> None:
+def test_dataset_stages_reject_arguments_and_elements(make: Any, kind: Any, message: str) -> None:
     with pytest.raises(kind) as error:
         make()
     assert message in str(error.value)

@@ -124,7 +124,7 @@ def test_custom_object_scope() -> None:
         pb.load_model("anything.keras", {"double": 2.0})
 
 
-def test_to_json_refuses_lambda_activation() -> None:
+def test_to_json_rejects_lambda_activation() -> None:
     model = pb.sequential([layers.dense(2, activation=lambda x: x, input_shape=[3])])
     with pytest.raises(CheckpointError, match="cannot hold"):
         model.to_json()

@@ -63,7 +63,7 @@ def extract_keras(name: str, folder: Path, archive: str = "keras_models.zip") ->
 
 
 @pytest.mark.parametrize("name", list_recorded("tfjs_models.zip"))
-def test_model_json_of_tensorflow_js_predicts_as_recorded(tmp_path: Path, name: str) -> None:
+def test_load_layers_model_of_tensorflow_js_predicts_as_recorded(tmp_path: Path, name: str) -> None:
     folder, inputs, outputs = extract_tfjs(name, tmp_path)
     model = pb.load_layers_model(folder / "model.json")
     check(model, inputs, outputs)
@@ -77,7 +77,7 @@ def test_model_json_of_tensorflow_js_predicts_as_recorded(tmp_path: Path, name: 
     ("archive", "name"),
     [(archive, name) for archive in ("keras_models.zip", "keras2_models.zip") for name in list_recorded(archive)],
 )
-def test_files_of_keras_predict_as_recorded(tmp_path: Path, archive: str, name: str) -> None:
+def test_load_layers_model_of_keras_files_predicts_as_recorded(tmp_path: Path, archive: str, name: str) -> None:
     pytest.importorskip("h5py")
     inputs, outputs = extract_keras(name, tmp_path, archive)
     for end in (".keras", ".h5"):
@@ -109,7 +109,7 @@ def test_load_layers_model_compiles_with_training_config(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["dense", "image", "sequence", "branches"])
-def test_models_of_tfjs_converter_predict_as_recorded(tmp_path: Path, name: str) -> None:
+def test_load_layers_model_of_tfjs_converter_predicts_as_recorded(tmp_path: Path, name: str) -> None:
     """The converter of TensorFlow.js writes the config of an ``.h5`` file, and its weights by their names there."""
     h5py = pytest.importorskip("h5py")
     inputs, outputs = extract_keras(name, tmp_path)
@@ -263,7 +263,7 @@ def change_training(folder: Path, **training: Any) -> None:
     ({"optimizer_config": {"class_name": "Adam", "config": {"learning_rate": EMPTY_SCHEDULE}}},
      r"its optimizer cannot be made: cosine_decay\(\) missing 2"),
 ])  # fmt: skip
-def test_load_layers_model_refuses_unknown_training(tmp_path: Path, training: dict[str, Any], message: str) -> None:
+def test_load_layers_model_rejects_unknown_training(tmp_path: Path, training: dict[str, Any], message: str) -> None:
     folder, *_ = extract_tfjs("trained", tmp_path)
     change_training(folder, **training)
     with pytest.raises(CheckpointError, match=f"{message}.* Load it with compile=False"):
@@ -282,7 +282,7 @@ def test_load_layers_model_takes_loss_weights_and_automatic_reduction(tmp_path: 
 @pytest.mark.parametrize(
     ("name", "message"), [("dense_1/kernel/w", "/kernel/w' extra"), ("dense_9/kernel/v", "which fits no weight")]
 )
-def test_load_layers_model_refuses_unknown_optimizer_slots(tmp_path: Path, name: str, message: str) -> None:
+def test_load_layers_model_rejects_unknown_optimizer_slots(tmp_path: Path, name: str, message: str) -> None:
     folder, *_ = extract_tfjs("trained", tmp_path)
     data = json.loads((folder / "model.json").read_text())
     weights = [weight for group in data["weightsManifest"] for weight in group["weights"]]
@@ -322,12 +322,12 @@ def test_save_as_tfjs_leaves_out_training_that_keras_has(tmp_path: Path, argumen
         assert (pb.load_layers_model(tmp_path / f"model{end}").optimizer is None) == (end == ".json")
 
 
-def test_serialize_refuses_optimizer_with_function_as_rate() -> None:
+def test_serialize_rejects_optimizer_with_function_as_rate() -> None:
     with pytest.raises(CheckpointError, match="serialize: JSON data cannot hold all arguments of adam"):
         pb.train.serialize(pb.train.adam(lambda step: 0.1))
 
 
-def test_load_layers_model_refuses_unknown_losses_by_name(tmp_path: Path) -> None:
+def test_load_layers_model_rejects_unknown_losses_by_name(tmp_path: Path) -> None:
     folder, *_ = extract_tfjs("trained", tmp_path)
     data = json.loads((folder / "model.json").read_text())
     data["trainingConfig"]["loss"] = "my_loss"
@@ -694,7 +694,7 @@ class Plain(pb.layers.Layer):
         ("Reshape", {"name": "r"}, r"do not fit together \(.*'target_shape'\)"),
     ],
 )
-def test_load_refuses_layer_that_cannot_be_made(kind: str, config: Any, message: str) -> None:
+def test_load_rejects_layer_that_cannot_be_made(kind: str, config: Any, message: str) -> None:
     data = {"class_name": "Sequential", "config": {"layers": [{"class_name": kind, "config": config}]}}
     with pytest.raises(CheckpointError, match=message):
         pb.model_from_json(json.dumps(data | {"keras_version": "tfjs-layers 4.22.0"}))
@@ -713,12 +713,12 @@ def test_load_refuses_layer_that_cannot_be_made(kind: str, config: Any, message:
         ({"class_name": "Nested", "config": {}}, "'Nested', which is not a layer here"),
     ],
 )
-def test_load_refuses_topology_without_model(data: Any, message: str) -> None:
+def test_load_rejects_topology_without_model(data: Any, message: str) -> None:
     with pytest.raises(CheckpointError, match=message):
         pb.model_from_json(json.dumps(data))
 
 
-def test_functional_graph_with_a_cycle_is_refused() -> None:
+def test_functional_graph_with_a_cycle_raises() -> None:
     layers = [
         {"name": "x", "class_name": "InputLayer", "config": {"batch_input_shape": [None, 2]}, "inbound_nodes": []},
         {"name": "a", "class_name": "Activation", "config": {"activation": "relu"}, "inbound_nodes": [[["b", 0, 0]]]},
@@ -740,7 +740,7 @@ def test_functional_graph_with_a_cycle_is_refused() -> None:
         ("layer", {"inbound_nodes": [[["x", 3, 0]]]}, "layer 'x' has no application number 3"),
     ],
 )
-def test_functional_graph_with_wrong_references_is_refused(part: str, change: dict[str, Any], message: str) -> None:
+def test_functional_graph_with_wrong_references_raises(part: str, change: dict[str, Any], message: str) -> None:
     first = {"name": "x", "class_name": "InputLayer", "config": {"batch_input_shape": [None, 2]}, "inbound_nodes": []}
     last = {"name": "a", "class_name": "Dense", "config": {"units": 1}, "inbound_nodes": [[["x", 0, 0]]]}
     config = {"layers": [first, last], "input_layers": [["x", 0, 0]], "output_layers": [["a", 0, 0]]}
@@ -757,7 +757,7 @@ def test_functional_graph_with_wrong_references_is_refused(part: str, change: di
         ("Attention", {}, {"key": describe_output("x")}, "layer 'h' is called with key="),
     ],
 )
-def test_functional_graph_with_unknown_call_keywords_is_refused(
+def test_functional_graph_with_unknown_call_keywords_raises(
     kind: str, config: dict[str, Any], keywords: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(CheckpointError, match=message):
@@ -772,7 +772,7 @@ def test_functional_graph_with_unknown_call_keywords_is_refused(
         ({"class_name": "__keras_tensor__", "config": {}}, "'op1' has an input .*, which is not known"),
     ],
 )
-def test_functional_graph_with_unknown_values_is_refused(value: Any, message: str) -> None:
+def test_functional_graph_with_unknown_values_raises(value: Any, message: str) -> None:
     with pytest.raises(CheckpointError, match=message):
         make_functional(describe_call("op1", "Multiply", {}, describe_output("x"), value))
     with pytest.raises(CheckpointError, match="'op1' is of class 'Cast'"):
@@ -788,7 +788,7 @@ class Twins(pb.layers.Layer):
         return x
 
 
-def test_save_refuses_layers_with_other_meaning_in_format(tmp_path: Path) -> None:
+def test_save_rejects_layers_with_other_meaning_in_format(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     up = pb.sequential([pb.layers.up_sampling2d(interpolation="bilinear", input_shape=[2, 2, 1])])
     with pytest.raises(CheckpointError, match="does not compute as it is here"):
@@ -856,7 +856,7 @@ def change(path: Path, **weight: Any) -> None:
         ({"quantization": {"dtype": "uint8", "scale": "1", "min": 0}}, "quantization"),
     ],
 )
-def test_load_refuses_wrong_manifest(saved: Path, weight: dict[str, Any], message: str) -> None:
+def test_load_rejects_wrong_manifest(saved: Path, weight: dict[str, Any], message: str) -> None:
     (saved.parent.parent / "secret.bin").write_bytes(b"x" * 36)
     (saved.parent / "link.bin").symlink_to(saved.parent.parent / "secret.bin")
     change(saved, **weight)
@@ -872,7 +872,7 @@ def test_load_refuses_wrong_manifest(saved: Path, weight: dict[str, Any], messag
         ('{"weightsManifest": 5}', "model.json has no manifest of weights"),
     ],
 )
-def test_load_refuses_json_without_layers_model(saved: Path, content: str, message: str) -> None:
+def test_load_rejects_json_without_layers_model(saved: Path, content: str, message: str) -> None:
     saved.write_text(content)
     with pytest.raises(CheckpointError, match=message):
         pb.load_layers_model(saved)
@@ -892,7 +892,7 @@ def test_load_weights_skip_mismatch_leaves_out_ambiguous_names(saved: Path) -> N
     np.testing.assert_array_equal(model.get_weights()[1], 1.0)
 
 
-def test_load_refuses_layers_larger_than_file_before_allocating(saved: Path) -> None:
+def test_load_rejects_layers_larger_than_file_before_allocating(saved: Path) -> None:
     data = json.loads(saved.read_text())
     data["modelTopology"]["config"]["layers"][1]["config"]["units"] = 10**12
     saved.write_text(json.dumps(data))
@@ -911,7 +911,7 @@ def test_load_refuses_layers_larger_than_file_before_allocating(saved: Path) -> 
         [("Flatten", {}), ("RepeatVector", {"n": 10**10}), ("Flatten", {})],
     ],
 )
-def test_load_refuses_layers_with_huge_outputs(saved: Path, layers: list[Any]) -> None:
+def test_load_rejects_layers_with_huge_outputs(saved: Path, layers: list[Any]) -> None:
     data = json.loads(saved.read_text())
     first = {"class_name": "InputLayer", "config": {"batch_input_shape": [None, 2, 2, 1], "name": "x"}}
     made = [{"class_name": kind, "config": {"name": f"l{i}", **config}} for i, (kind, config) in enumerate(layers)]
@@ -921,7 +921,7 @@ def test_load_refuses_layers_with_huge_outputs(saved: Path, layers: list[Any]) -
         pb.load_layers_model(saved)
 
 
-def test_load_refuses_deeply_nested_json(saved: Path) -> None:
+def test_load_rejects_deeply_nested_json(saved: Path) -> None:
     saved.write_text('{"modelTopology":' + "[" * 100_000 + "]" * 100_000 + "}")
     with pytest.raises(CheckpointError, match="nested too deeply"):
         pb.load_layers_model(saved)
@@ -931,7 +931,7 @@ def test_load_refuses_deeply_nested_json(saved: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["np.save", "np.load", "np.ctypeslib.load_library", "np.fromfile", "os.system"])
-def test_load_refuses_functions_outside_allowed_names(tmp_path: Path, name: str) -> None:
+def test_load_rejects_functions_outside_allowed_names(tmp_path: Path, name: str) -> None:
     x = pb.input([2])
     model = pb.model(x, np.tanh(x))
     model.layers[0].function = name
@@ -940,7 +940,7 @@ def test_load_refuses_functions_outside_allowed_names(tmp_path: Path, name: str)
         pb.load_model(tmp_path / "model.safetensors")
 
 
-def test_load_refuses_zip_bombs(tmp_path: Path) -> None:
+def test_load_rejects_zip_bombs(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     path = tmp_path / "model.keras"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -951,7 +951,7 @@ def test_load_refuses_zip_bombs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.weights.h5"])
-def test_load_refuses_keras_archive_without_member(tmp_path: Path, name: str) -> None:
+def test_load_rejects_keras_archive_without_member(tmp_path: Path, name: str) -> None:
     pytest.importorskip("h5py")
     pb.sequential([pb.layers.dense(3, input_shape=[2])]).save(tmp_path / "whole.keras")
     with zipfile.ZipFile(tmp_path / "whole.keras") as whole, zipfile.ZipFile(tmp_path / "part.keras", "w") as part:
@@ -961,7 +961,7 @@ def test_load_refuses_keras_archive_without_member(tmp_path: Path, name: str) ->
         pb.load_layers_model(tmp_path / "part.keras")
 
 
-def test_load_refuses_unsafe_hdf5(tmp_path: Path) -> None:
+def test_load_rejects_unsafe_hdf5(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "model.h5"
     with h5py.File(path, "w") as file:
@@ -988,7 +988,7 @@ def test_load_refuses_unsafe_hdf5(tmp_path: Path) -> None:
         model.load_weights(path)
 
 
-def test_load_refuses_hdf5_external_datasets(tmp_path: Path) -> None:
+def test_load_rejects_hdf5_external_datasets(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     (tmp_path / "other.bin").write_bytes(bytes(24))
     model = pb.sequential([pb.layers.dense(2, input_shape=[3], use_bias=False)])
@@ -1003,7 +1003,7 @@ def test_load_refuses_hdf5_external_datasets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [".json", ".keras", ".h5"])
-def test_damaged_files_raise_errors_of_the_library_only(tmp_path: Path, end: str) -> None:
+def test_load_of_damaged_files_raises_pullback_errors_only(tmp_path: Path, end: str) -> None:
     pytest.importorskip("h5py")
     x = pb.input([3, 2])
     model = pb.model(x, pb.layers.dense(2)(pb.layers.lstm(2)(x)))

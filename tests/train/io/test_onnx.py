@@ -80,19 +80,19 @@ LAYERS = [name for name in list_layers() if name != "MelSpectrogram"]  # its spe
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_layers_compute_the_same_in_onnxruntime(tmp_path: Path, name: str) -> None:
+def test_save_onnx_of_layers_equals_onnxruntime(tmp_path: Path, name: str) -> None:
     model, inputs = make_model(name)
     check(tmp_path / "model.onnx", model, inputs, predict(model, inputs))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_compute_the_same_in_onnxruntime(tmp_path: Path, name: str) -> None:
+def test_save_onnx_of_functions_equals_onnxruntime(tmp_path: Path, name: str) -> None:
     f, x = FUNCTIONS[name]
     made = f(x)
     check(tmp_path / "f.onnx", f, [x], [np.asarray(y) for y in (made if isinstance(made, tuple) else (made,))])
 
 
-def test_onnx_export_refuses_complex_spectra(tmp_path: Path) -> None:
+def test_onnx_export_rejects_complex_spectra(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     model, inputs = make_model("MelSpectrogram")
     with pytest.raises(CompileError, match="cannot be written to an ONNX file"):

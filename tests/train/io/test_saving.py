@@ -255,7 +255,7 @@ def test_save_file_permissions_follow_umask(path: Path) -> None:
     assert path.stat().st_mode == (path.parent / "other").stat().st_mode
 
 
-def test_missing_folder_or_file_raises(path: Path) -> None:
+def test_save_into_missing_folder_and_load_of_missing_file_raise(path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no folder"):
         pb.train.save(path.parent / "none" / "x", 1)
     with pytest.raises(FileNotFoundError, match="no file"):
@@ -283,7 +283,7 @@ def test_load_damaged_file_raises(path: Path) -> None:
         pb.train.load(path)
 
 
-def test_failed_write_keeps_previous_file_only(path: Path, monkeypatch: Any) -> None:
+def test_save_that_fails_keeps_previous_file_and_no_temporary_one(path: Path, monkeypatch: Any) -> None:
     pb.train.save(path, {"step": 1})
     left, fresh = (path.with_name(f".{path.name}.{name}.unfinished") for name in ("old", "new"))
     for file in (left, fresh):

@@ -32,7 +32,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 
 @pytest.mark.skipif(not DOWNLOADS, reason="downloads TensorFlow.js: runs with PULLBACK_TEST_DOWNLOADS=1 and --all")
-def test_trained_model_predicts_the_same_in_a_page(tmp_path: Path) -> None:
+def test_saved_model_predicts_same_numbers_in_tensorflow_js_in_chromium(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(16, 8, 8, 1)).astype(np.float32)
     y = np.eye(2, dtype=np.float32)[(x.mean((1, 2, 3)) > 0).astype(int)]

@@ -54,7 +54,7 @@ def train_models() -> dict[str, tuple[Any, list[Any]]]:
     return {name: (model, [x.astype(np.float32) for x in xs]) for name, (model, xs, *_) in made.items()}
 
 
-def test_models_written_here_predict_the_same_in_tensorflow_js(tmp_path: Path) -> None:
+def test_saved_models_predict_same_numbers_in_tensorflow_js_in_node(tmp_path: Path) -> None:
     modules = find_node_modules()
     cases = train_models() | {name: make_model(name) for name in list_layers() if name not in BROKEN_THERE}
     there = {}

@@ -146,7 +146,7 @@ class Sum(pb.layers.RecurrentCell):
     (Product, "factor has no module in map="),
     (lambda: pb.layers.rnn(Sum(), name="r"), "r: PyTorch has no recurrent layer of Sum cells"),
 ])  # fmt: skip
-def test_torch_names_of_own_weights_are_refused(tmp_path: Path, layer: Any, message: str) -> None:
+def test_torch_names_of_own_weights_raise(tmp_path: Path, layer: Any, message: str) -> None:
     made = layer()
     model = made if isinstance(made, pb.Model) else pb.sequential([made])
     model(np.ones((1, 4, 2), np.float32))

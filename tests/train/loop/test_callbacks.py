@@ -490,6 +490,6 @@ def test_keras_names_of_batch_hooks():
         (lambda: pb.callbacks.backup_and_restore("x", save_freq=0), "every must be an integer of 1 or more, got 0"),
     ],
 )
-def test_callbacks_refuse_frequencies_that_are_none(make, said):
+def test_callbacks_reject_invalid_frequencies(make, said):
     with pytest.raises(ArgumentError, match=said):
         make()

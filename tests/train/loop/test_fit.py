@@ -534,7 +534,7 @@ def test_fit_resumed_with_steps_per_epoch_continues_in_the_data(tmp_path, shuffl
     assert same(whole, resumed)
 
 
-def test_fit_refuses_to_resume_from_other_files_and_iterables(tmp_path) -> None:
+def test_fit_rejects_to_resume_from_other_files_and_iterables(tmp_path) -> None:
     x, y = points()
     path = tmp_path / "run.safetensors"
     model = classifier()

@@ -198,7 +198,7 @@ def test_history_of_smaller_last_batch_equals_eager_steps():
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True])
 @pytest.mark.parametrize("argument", ["batch_size", "steps_per_epoch", "validation_steps", "validation_batch_size"])
-def test_fit_refuses_counts_below_1(argument, wrong):
+def test_fit_rejects_counts_below_1(argument, wrong):
     with pytest.raises(ArgumentError, match=f"got {wrong}"):
         linear().fit(X, Y, validation_data=(X, Y), verbose=0, **{argument: wrong})
 
@@ -207,13 +207,13 @@ def test_fit_refuses_counts_below_1(argument, wrong):
     ("argument", "wrong"),
     [("validation_freq", 0), ("validation_freq", 0.5), ("initial_epoch", -1), ("initial_epoch", 0.5)],
 )
-def test_fit_refuses_numbers_of_epochs_that_are_none(argument, wrong):
+def test_fit_rejects_invalid_numbers_of_epochs(argument, wrong):
     with pytest.raises(ArgumentError, match=rf"fit: {argument} must be .*, got {wrong}\."):
         linear().fit(X, Y, validation_data=(X, Y), verbose=0, **{argument: wrong})
 
 
 @pytest.mark.parametrize("wrong", [0, -1])
-def test_evaluate_and_predict_refuse_steps_below_1(wrong):
+def test_evaluate_and_predict_reject_steps_below_1(wrong):
     for call in (lambda: linear().evaluate(X, Y, steps=wrong), lambda: linear().predict(X, steps=wrong)):
         with pytest.raises(ArgumentError, match=f"steps must be a positive whole number, got {wrong}"):
             call()

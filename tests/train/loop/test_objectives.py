@@ -298,7 +298,7 @@ def test_metric_function_of_library_equals_metric_by_name():
         ({"loss": "mse", "metrics": [["mae"]]}, "compile: metrics: got 1 lists for 2 outputs, a, b."),
     ],
 )
-def test_compile_refuses_other_number_of_outputs(arguments, message):
+def test_compile_rejects_other_number_of_outputs(arguments, message):
     x = pb.input([3])
     model = pb.model(x, [pb.layers.dense(1, name=name)(x) for name in "ab"])
     with pytest.raises(ArgumentError, match=re.escape(message)):
@@ -462,7 +462,7 @@ def test_metric_classes_in_keras_style(eager: bool) -> None:
         (lambda: pb.metrics.MeanMetricWrapper(lambda y, p: None, "m")([1.0], [1.0]), "this one gave NoneType."),
     ],
 )
-def test_metric_classes_refuse_arguments(make, message):
+def test_metric_classes_reject_arguments(make, message):
     with pytest.raises((ArgumentError, ShapeError), match=re.escape(message)):
         make()
 
@@ -520,14 +520,14 @@ def test_mean_iou_with_weights_and_ignored_class():
         ({"validation_split": 1.5}, "fit: validation_split must be a share between 0 and 1, got 1.5."),
     ],
 )
-def test_fit_refuses_weights_and_splits(arguments, message):
+def test_fit_rejects_weights_and_splits(arguments, message):
     model = pb.sequential([pb.layers.dense(1, input_shape=[3])])
     model.compile("sgd", "mse")
     with pytest.raises(ArgumentError, match=re.escape(message)):
         model.fit(np.ones((4, 3)), np.ones((4, 1)), verbose=0, **arguments)
 
 
-def test_class_weight_of_labels_of_steps_is_refused():
+def test_class_weight_of_labels_of_steps_raises():
     model = pb.sequential([pb.layers.dense(2, input_shape=[4, 3])])
     model.compile("sgd", "mse")
     with pytest.raises(DataError, match=r"class_weight is for one label of each example.* \(2, 4, 2\)"):
@@ -544,7 +544,7 @@ def test_mean_is_called_with_values_and_weights():
     }  # fmt: skip
 
 
-def test_precision_refuses_classes_that_are_none():
+def test_precision_rejects_invalid_class_id():
     labels, predictions = np.eye(3)[[0, 1]], np.array([[0.9, 0.05, 0.05], [0.2, 0.5, 0.3]])
     assert pb.metrics.Precision(top_k=5)(labels, predictions) == pytest.approx(1 / 3)
     with pytest.raises(ShapeError, match="class_id=3 needs predictions by class"):
@@ -562,7 +562,7 @@ def test_label_smoothing_is_spread_over_the_axis_of_the_classes(loss):
     np.testing.assert_allclose(along_1, loss(labels, np.moveaxis(scores, 1, -1), label_smoothing=0.1))
 
 
-def test_class_weight_of_targets_that_are_no_classes_is_refused():
+def test_class_weight_of_targets_without_classes_raises():
     model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
     model.compile("sgd", "mse")
     with pytest.raises(DataError, match=r"class_weight is for targets that are classes, .* got 0\.25"):

@@ -221,7 +221,7 @@ def test_operators_on_symbolic_tensors_are_saved_as_layers(end: str, tmp_path: A
     np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-6, atol=1e-6)
 
 
-def test_operators_without_a_layer_or_after_masks_are_refused(tmp_path: Any) -> None:
+def test_operators_without_a_layer_or_after_masks_raise(tmp_path: Any) -> None:
     x, steps = pb.input([3]), layers.masking()(pb.input([4, 3]))
     for made in (pb.model(x, x[:, :1]), pb.model(steps.inputs[0], steps + steps)):  # a layer would pass the mask on
         with pytest.raises(CheckpointError, match="ApplyFunction"):

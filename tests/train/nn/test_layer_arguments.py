@@ -304,7 +304,7 @@ def test_keras_layer_argument_errors(make: Any, message: str) -> None:
         make()
 
 
-def test_save_refuses_layer_without_constructor_argument(tmp_path: Any) -> None:
+def test_save_rejects_layer_without_constructor_argument(tmp_path: Any) -> None:
     class Forgetful(pb.layers.Layer):
         def __init__(self, factor: float) -> None:
             super().__init__()

@@ -289,7 +289,7 @@ def test_misspelt_name_suggests_nearest(make: Any, proposed: str) -> None:
 
 
 @pytest.mark.parametrize("groups", [0, -2, 2, 4])
-def test_group_normalization_refuses_groups_that_do_not_divide_channels(groups: int) -> None:
+def test_group_normalization_rejects_groups_that_do_not_divide_channels(groups: int) -> None:
     with pytest.raises(ArgumentError, match=f"3 channels cannot be divided into {groups} groups"):
         layers.group_normalization(groups)(ROWS)
 

@@ -504,7 +504,7 @@ def test_rnn_of_own_cell(flat: bool) -> None:
     close(count, np.full((len(SEQUENCE), 1), SEQUENCE.shape[1]))
 
 
-def test_cells_without_state_size_or_that_are_none_raise() -> None:
+def test_rnn_of_cell_without_state_size_or_of_other_object_raises() -> None:
     class Cell(Fading):
         state_size = None
 

@@ -458,7 +458,7 @@ def test_functions_of_symbolic_tensors_equal_numpy(function, duplicate) -> None:
     assert found.dtype == expected.dtype
 
 
-def test_symbolic_tensors_refuse_arrays_reductions_and_sparse() -> None:
+def test_symbolic_tensors_reject_arrays_reductions_and_sparse() -> None:
     x = pb.input([4, 3])
     assert x.ndim == 3
     with pytest.raises(

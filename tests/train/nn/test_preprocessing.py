@@ -88,7 +88,7 @@ def test_vocabulary_file_has_one_token_in_each_line(tmp_path: Path, as_path: Any
     np.testing.assert_array_equal(layer(np.array(["a c", "d", "", "x"])), [2, 3, 0, 0])
 
 
-def test_text_vectorization_with_own_standardization_and_vocabulary() -> None:
+def test_text_vectorization_with_custom_standardization_and_vocabulary() -> None:
     layer = layers.text_vectorization(standardize=str.upper)
     layer.set_vocabulary(["A", "B"])
     np.testing.assert_array_equal(layer(np.array(["a b", "B c!"])), [[2, 3], [3, 1]])
@@ -112,7 +112,7 @@ def test_text_vectorization_with_own_standardization_and_vocabulary() -> None:
     (lambda: layers.string_lookup(vocabulary=["a"], output_mode="tf_idf"), "needs idf_weights, one for each token"),
     (lambda: layers.string_lookup(vocabulary=["a"]).adapt(TEXTS), "the vocabulary was given already"),
 ])  # fmt: skip
-def test_preprocessing_layer_refuses_arguments_and_data(act: Any, message: str) -> None:
+def test_preprocessing_layer_rejects_arguments_and_data(act: Any, message: str) -> None:
     with pytest.raises((ArgumentError, DataError), match=message):
         act()
 

@@ -89,7 +89,7 @@ def test_apply_gradients_errors() -> None:
 
 
 @pytest.mark.parametrize("var_list", [True, False])
-def test_minimize_refuses_variables_of_integers(var_list: bool) -> None:
+def test_minimize_rejects_variables_of_integers(var_list: bool) -> None:
     n, v = pb.variable(np.arange(2), name="whole"), pb.variable(np.ones(2))
     with pytest.raises(GradientError, match="sgd: variable 'whole' is int64; only floats can be trained"):
         train.sgd(0.1).minimize(lambda: np.sum(n * v), [n, v] if var_list else None)
