@@ -190,7 +190,7 @@ def test_scan_variables_get_gradients():
     assert_allclose(pb.compile(gradients)(X), gradients(X))
 
 
-def test_scan_assignment_in_compiled_step_is_refused():
+def test_scan_assignment_in_compiled_step_raises():
     v = pb.variable(0.0)
 
     def step(c, x):
@@ -218,7 +218,7 @@ def test_scan_custom_gradient_in_step():
     )
 
 
-def test_scan_refuses_custom_gradient_with_captured_tensor():
+def test_scan_rejects_custom_gradient_with_captured_tensor():
     def f(w):
         @pb.custom_gradient
         def scaled(x):
@@ -740,7 +740,7 @@ def _write_view_from_step(x: Any, z: Any, u: Any) -> Any:
 
 
 @pytest.mark.parametrize("step", [_write_from_step, _add_from_step, _write_view_from_step])
-def test_compiled_step_that_writes_to_value_from_outside_is_refused(step: Any) -> None:
+def test_compiled_step_that_writes_to_outer_array_raises(step: Any) -> None:
     def f(x: Any) -> Any:
         z = x * 1.0
         return np.sum(pb.map(lambda u: step(x, z, u), np.stack([x, x * 2])))
@@ -812,20 +812,20 @@ OUTSIDE_LOOPS = {
 
 @pytest.mark.parametrize("loop", OUTSIDE_LOOPS)
 @pytest.mark.parametrize("written", _make_outside_writers())
-def test_compiled_step_or_branch_that_writes_to_python_object_from_outside_is_refused(written: str, loop: str) -> None:
+def test_compiled_step_that_writes_to_outer_python_object_raises(written: str, loop: str) -> None:
     step, run = _make_outside_writers()[written], OUTSIDE_LOOPS[loop]
     path = re.escape(written.removeprefix("rebind is followed: "))
     with pytest.raises(ArgumentError, match=f"{loop}: .* writes to '{path}', which was made outside of it"):
         pb.compile(lambda x: run(step, x))(np.float64(1.0))
 
 
-def test_compiled_step_in_fori_loop_of_unknown_length_that_writes_outside_is_refused() -> None:
+def test_compiled_fori_loop_of_unknown_length_that_writes_to_outer_object_raises() -> None:
     seen: list[Any] = []
     with pytest.raises(ArgumentError, match="fori_loop: the step writes to 'seen'"):
         pb.compile(lambda x, n: pb.fori_loop(0, n, lambda i, c: (seen.append(i), c * 2)[1], x))(np.float64(1.0), 3)
 
 
-def test_compiled_step_that_is_a_derivative_and_writes_outside_is_refused() -> None:
+def test_compiled_step_with_derivative_that_writes_to_outer_object_raises() -> None:
     seen: list[Any] = []
 
     def square(x: Any) -> Any:
@@ -836,7 +836,7 @@ def test_compiled_step_that_is_a_derivative_and_writes_outside_is_refused() -> N
         pb.compile(lambda xs: pb.map(pb.grad(square), xs))(np.ones(3))
 
 
-def test_compiled_step_may_read_and_write_what_is_its_own() -> None:
+def test_compiled_step_writes_to_arrays_and_lists_made_in_it() -> None:
     table, names = np.arange(3.0), ["a", "b"]
 
     def step(c: Any, x: Any) -> Any:
@@ -849,7 +849,7 @@ def test_compiled_step_may_read_and_write_what_is_its_own() -> None:
     assert pb.compile(lambda xs: pb.scan(step, np.float64(0), xs)[0])(xs) == 8
 
 
-def test_compiled_branch_that_writes_through_view_of_value_from_outside_is_refused() -> None:
+def test_compiled_branch_that_writes_through_view_of_outer_array_raises() -> None:
     def f(x: Any) -> Any:
         z = x * 1.0
         return pb.cond(x[0] > 0, lambda: _write_view_from_step(x, z, x), lambda: z)
@@ -961,7 +961,7 @@ def test_compiled_loops_that_draw_numbers_match_eager_loops(f: Any) -> None:
     ],
     ids=["while_loop", "cond"],
 )
-def test_compiled_conditions_and_branches_that_draw_numbers_are_refused(f: Any) -> None:
+def test_compiled_conditions_and_branches_that_draw_numbers_raise(f: Any) -> None:
     with pytest.raises(SymbolValueError, match="is needed while a function is being compiled"):
         pb.compile(f)(np.ones(2))
 

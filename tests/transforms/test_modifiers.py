@@ -26,7 +26,7 @@ def f(x, k=3.0):
         (pb.straight_through, "straight_through"),
     ],
 )
-def test_modifier_wrappers_keep_name_and_refuse_non_functions(wrap, name):
+def test_modifier_wrappers_keep_name_and_reject_non_functions(wrap, name):
     with pytest.raises(ArgumentError, match=rf"{name}\(f\): f must be a function, got int"):
         wrap(3)
     with pytest.raises(CustomGradientError, match=rf"{name}\(<lambda>\): the value must be a tensor, got str"):

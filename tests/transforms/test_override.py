@@ -237,7 +237,7 @@ def test_override_flags_are_cleared_after_error():
 # ---- bad input
 
 
-def test_register_gradient_refuses_taken_name():
+def test_register_gradient_rejects_taken_name():
     with pytest.raises(GradientError, match=rf"the name '{TEN}' is taken \(test_override\.py:\d+\)"):
         pb.register_gradient(TEN)(lambda op, dy: dy)
     assert pb.grad(lambda x: pb.sin(x))(0.0) == 1

@@ -701,7 +701,7 @@ def test_tape_gradients_share_no_memory() -> None:
     assert not any(np.shares_memory(u, v) for i, u in enumerate(arrays) for v in arrays[:i])
 
 
-def test_result_of_used_tape_does_not_keep_graph_alive() -> None:
+def test_tape_result_does_not_keep_graph_alive() -> None:
     v = pb.variable(np.ones(5))
     with pb.GradientTape() as tape:
         inner = v * 2.0
@@ -714,7 +714,7 @@ def test_result_of_used_tape_does_not_keep_graph_alive() -> None:
 
 
 @pytest.mark.parametrize("size", [4, 10_000])
-def test_results_may_be_changed_before_the_derivative_is_applied(size: int) -> None:
+def test_vjp_and_linearize_results_written_before_pull_and_push(size: int) -> None:
     x = np.linspace(0.1, 2.0, size)
 
     def f(x: Any) -> Any:

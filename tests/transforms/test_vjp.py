@@ -288,7 +288,7 @@ def test_vjp_function_ignores_later_changes_of_inputs() -> None:
     np.testing.assert_array_equal(slopes_of_tree["a"], [3.0, 12.0])
 
 
-def test_pull_takes_one_cotangent_for_several_results() -> None:
+def test_vjp_pull_takes_one_cotangent_for_several_results() -> None:
     _, pull = pb.vjp(lambda x: (x, x * x), 3.0)
     with pytest.raises(ArgumentError, match=r"one cotangent.*given 2 arguments.*pull\(\(dy0, dy1\)\)"):
         pull(1.0, 2.0)
