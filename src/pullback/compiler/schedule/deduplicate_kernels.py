@@ -29,7 +29,7 @@ class LoopPlanner:
             moved = [signature.begins.get(n.number, 0) for n in arrays]
             offsets = [at + new - old for at, new, old in zip(first.offsets, moved, begins, strict=False)]
             return first._replace(arrays=arrays, offsets=tuple(offsets))
-        plan = LoopPlan(kernel, self.fused, self.target).decide()
+        plan = LoopPlan(kernel, self.fused, self.target)
         arrays = (*plan.arrays, *plan.after)
         offsets = [plan.base_offsets.get(n.number, 0) for n in plan.arrays]
         loops = PlannedLoops(plan, arrays, tuple(offsets), find_overwritable(plan))

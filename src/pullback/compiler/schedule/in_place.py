@@ -52,9 +52,8 @@ def _waits_for_stores(plan: LoopPlan) -> bool:
     """
     if plan.is_flat or plan.is_transposed:
         return False
-    cuts = [(segment, plan.cut(segment)) for segment in plan.segments]
-    count = sum((cut.stop - segment.start) // cut.width for segment, cut in cuts)
-    return count < MAX_WAITING_VECTORS and any(cut.last is not None for _, cut in cuts)
+    count = sum((s.cut.stop - s.start) // s.cut.width for s in plan.segments)
+    return count < MAX_WAITING_VECTORS and any(s.cut.last is not None for s in plan.segments)
 
 
 class AccessOrder:

@@ -6,7 +6,6 @@ A kernel has axes over rows and axes along rows; the last of these is the innerm
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import accumulate, pairwise
 from math import prod
 from typing import Any, NamedTuple
@@ -65,27 +64,12 @@ LARGE_TILE_ROWS = 64  # the same for larger arrays, of which the CPU prefetches 
 TILE_ROW_BYTES = 512  # of a row of such a block
 MAX_TILE_SIDE = 8  # rows and columns of the squares that a tile is transposed by
 
-# The properties of a plan that others do not need, so that they would first be computed by code generation.
-DECISIONS = (
-    "_whole_loads", "partial_at", "row_reductions", "rows_at_once", "rows_by_columns", "runs", "segments",
-    "uniform_uses", "width",
-)  # fmt: skip
-
 
 class Axis(NamedTuple):
     """One axis of the loops: its length, and the axes of the kernel that are merged in it."""
 
     length: int
     members: tuple[int, ...]
-
-
-class AxisSegment(NamedTuple):
-    """A range of the innermost axis inside which no piece of a concatenation or padding begins or ends."""
-
-    start: int
-    stop: int
-    by_element: bool  # it is many short pieces instead, and computed element by element
-    kept: int  # the index of its first element among the values that are kept for later passes
 
 
 class Remainder(NamedTuple):
@@ -104,6 +88,16 @@ class Cut(NamedTuple):
     stop: int  # the index at which the last whole vector ends
     last: Remainder | None  # None if whole vectors fill the segment
     shares_body: bool = False  # whether the last vector is as wide as the others and may be computed by their loop
+
+
+class AxisSegment(NamedTuple):
+    """A range of the innermost axis inside which no piece of a concatenation or padding begins or ends."""
+
+    start: int
+    stop: int
+    by_element: bool  # it is many short pieces instead, and computed element by element
+    kept: int  # the index of its first element among the values that are kept for later passes
+    cut: Cut
 
 
 class RowBlock(NamedTuple):
@@ -135,24 +129,49 @@ class Partial(NamedTuple):
 
 
 class LoopPlan:
-    """Everything that is decided about a kernel's loops before they are emitted; each property is computed once."""
+    """Everything that is decided about a kernel's loops before they are emitted."""
 
     def __init__(self, kernel: Kernel, fused: Fused, target: Target) -> None:
         self.kernel, self.fused, self.target = kernel, fused, target
         self.split = kernel.split
         self.stored = [n for n in kernel.nodes if n.number in fused.stored and kernel.levels[n.number] != AFTER]
         self.after = [n for n in kernel.nodes if kernel.levels[n.number] == AFTER]
+        # What the kernel reads, the axes of its loops, and its passes along them.
+        self.loads = self._find_loads()
+        self.whole_loads = self._find_whole_loads()
+        self.arrays = self._list_arrays()
+        self.base_offsets = self._find_base_offsets()
+        self.piece_bounds = self._find_piece_bounds()
+        self.axes = self._merge_axes()  # over rows, and along them
+        self.ranges = self._list_ranges()
+        self.is_by_element = all(by_element for _, _, by_element in self.ranges)
+        self.stage = self._find_stages()
+        self.uniform_uses = self._find_uniform_uses()
+        self.scratch_nodes = self._find_scratch_nodes()
+        self.passes = self._count_passes()
+        self.results = self._list_results()
+        self.row_reductions = self._list_row_reductions()
+        # How rows are computed together: several at a time, in blocks, by columns or by tiles.
+        self.widest = self._find_widest()
+        self.rows_at_once = self._count_rows_at_once()
+        self.block, self.is_transposed, self.has_adjacent_elements = self._choose_row_block()
+        self.sums_columns_in_registers = self._sums_columns_in_registers()
+        self.across_rows = self._find_uses_across_rows()
+        self.tiles = self._find_tiles()
+        self.rows_by_columns = self._count_rows_by_columns()
+        # How a row is divided into vectors, and the work into parts with their memory.
+        self.lanes = self.block if self.is_transposed else self._count_lanes()  # of a register
+        self.width = self.lanes * (1 if self.is_transposed else self._count_registers())  # of a vector
+        self.segments = self._cut_segments()
+        self.runs = self._choose_runs()
+        self.scratch = self._lay_out_scratch()
+        self.partial_at = self._place_partial_results()
+        self.work = self._plan_work()
 
     def __str__(self) -> str:
         rows, columns = (" × ".join(str(a.length) for a in axes) or "1" for axes in self.axes)
         width = f"width {self.width}, registers {self.width // self.lanes}, block {self.block}"
         return f"rows {rows}, columns {columns}, {width}, passes {self.passes}, parts {self.work.parts}"
-
-    def decide(self) -> LoopPlan:
-        """Return the plan with all its properties computed: code generation decides nothing about loops."""
-        for name in DECISIONS:
-            getattr(self, name)
-        return self
 
     def uses_of(self, n: Node) -> list[Use]:
         """Return the uses of a node's arguments along the axes of the kernel."""
@@ -174,9 +193,8 @@ class LoopPlan:
             return [leaf for a in node.args for leaf in self.leaves(use_argument(use, a))]
         return [use]
 
-    @cached_property
-    def loads(self) -> list[Use]:
-        """The uses that the kernel loads from memory."""
+    def _find_loads(self) -> list[Use]:
+        """Return the uses that the kernel loads from memory."""
         found: dict[Use, None] = {}
         for n in self.kernel.nodes:
             for use in self.uses_of(n):
@@ -185,16 +203,14 @@ class LoopPlan:
                         found[leaf] = None
         return list(found)
 
-    @cached_property
-    def arrays(self) -> tuple[Node, ...]:
-        """The arrays whose addresses the kernel is given: those that it loads, and those that it stores row by row."""
+    def _list_arrays(self) -> tuple[Node, ...]:
+        """Return the arrays whose addresses the kernel is given: what it loads, and what it stores in rows."""
         read = [u.node for n in self.kernel.nodes if n.kind in READS for u in READS[n.kind](n) if is_number(u.node)]
         loaded = (use.node for use in self.loads)
         return tuple({n.number: n for n in (*loaded, *read, *self.stored)}.values())
 
-    @cached_property
-    def base_offsets(self) -> dict[int, int]:
-        """By array that is only read, the smallest offset of its uses.
+    def _find_base_offsets(self) -> dict[int, int]:
+        """Return, by array that is only read, the smallest offset of its uses.
 
         The kernel is given the address at that offset, so that all steps of an unrolled loop over ``x[0]``, ``x[1]``, …
         have the same kernel.
@@ -208,9 +224,8 @@ class LoopPlan:
         """Return the offset of a use's first element from the address that the kernel is given."""
         return str(use.offset - self.base_offsets.get(use.node.number, 0))
 
-    @cached_property
-    def piece_bounds(self) -> dict[int, list[list[tuple[int, int]]]]:
-        """By node that is made of pieces, the bounds of each piece along each axis of the kernel."""
+    def _find_piece_bounds(self) -> dict[int, list[list[tuple[int, int]]]]:
+        """Return, by node that is made of pieces, the bounds of each piece along each axis of the kernel."""
         return {
             n.number: [
                 [(s, s + k) for s, k, length in zip(start, a.shape, n.shape, strict=True) if length != 1]
@@ -220,9 +235,8 @@ class LoopPlan:
             if n.kind is PIECES
         }
 
-    @cached_property
-    def axes(self) -> tuple[list[Axis], list[Axis]]:
-        """The axes over rows and along them, merged where all strides allow it."""
+    def _merge_axes(self) -> tuple[list[Axis], list[Axis]]:
+        """Return the axes over rows and along them, merged where all strides allow it."""
         lengths = self.kernel.axes
         stepping = [u.strides for u in self.loads] + [self.kernel.natural(n) for n in self.stored]
         split = self.split
@@ -251,14 +265,8 @@ class LoopPlan:
     def _count_segments(self, axis: int) -> int:
         return len(self._list_ends(axis)) - 1
 
-    @cached_property
-    def is_by_element(self) -> bool:
-        """Whether the whole innermost axis is computed element by element."""
-        return all(by_element for _, _, by_element in self._ranges)
-
-    @cached_property
-    def _ranges(self) -> list[tuple[int, int, bool]]:
-        """The segments of the innermost axis: start, stop, and whether it is computed element by element."""
+    def _list_ranges(self) -> list[tuple[int, int, bool]]:
+        """Return the segments of the innermost axis: start, stop, and whether it is computed element by element."""
         _, columns = self.axes
         if not columns:
             return [(0, 1, False)]
@@ -276,13 +284,12 @@ class LoopPlan:
             made.append((start, stop, by_element))
         return made
 
-    @cached_property
-    def segments(self) -> tuple[AxisSegment, ...]:
-        """The segments of the innermost axis."""
+    def _cut_segments(self) -> tuple[AxisSegment, ...]:
+        """Return the segments of the innermost axis."""
         made: list[AxisSegment] = []
         kept = 0
-        for start, stop, by_element in self._ranges:
-            made.append(AxisSegment(start, stop, by_element, kept))
+        for start, stop, by_element in self.ranges:
+            made.append(AxisSegment(start, stop, by_element, kept, self._cut(start, stop, by_element)))
             kept += -(-(stop - start) // self.width) * self.width
         return tuple(made)
 
@@ -292,9 +299,8 @@ class LoopPlan:
         rows, columns = self.axes
         return not rows and len(columns) <= 1 and self.split is None
 
-    @cached_property
-    def stage(self) -> dict[int, int]:
-        """By node, the pass in which elements can be computed, or after which the value of a row is known."""
+    def _find_stages(self) -> dict[int, int]:
+        """Return, by node, the pass in which elements can be computed, or after which a row's value is known."""
         found: dict[int, int] = {}
         for n in self.kernel.nodes:
             known = [
@@ -303,9 +309,8 @@ class LoopPlan:
             found[n.number] = max(known, default=0) + (n.kind is FOLD and self.kernel.levels[n.number] == ROW)
         return found
 
-    @cached_property
-    def passes(self) -> int:
-        """The number of passes over a row."""
+    def _count_passes(self) -> int:
+        """Return the number of passes over a row."""
         last = [
             self.stage[n.number] - (n.kind is FOLD and self.kernel.levels[n.number] == ROW)
             for n in self.kernel.nodes
@@ -313,18 +318,16 @@ class LoopPlan:
         ]
         return max(last, default=0) + 1
 
-    @cached_property
-    def results(self) -> list[list[Node]]:
-        """The nodes that are stored or reduced in each pass."""
+    def _list_results(self) -> list[list[Node]]:
+        """Return the nodes that are stored or reduced in each pass."""
         return [[n for n in self.kernel.nodes if self._is_result(n, number)] for number in range(self.passes)]
 
     def list_result_uses(self, n: Node) -> list[Use]:
         """Return the uses of what is reduced, stacked or stored for a result."""
         return self.uses_of(n) if n.kind in (FOLD, STACK) else [Use(n, 0, self.kernel.natural(n))]
 
-    @cached_property
-    def row_reductions(self) -> list[list[Node]]:
-        """The reductions along the row that are computed in each pass."""
+    def _list_row_reductions(self) -> list[list[Node]]:
+        """Return the reductions along the row that are computed in each pass."""
         levels = self.kernel.levels
         return [[n for n in results if n.kind is FOLD and levels[n.number] == ROW] for results in self.results]
 
@@ -335,9 +338,8 @@ class LoopPlan:
         is_stored = level == AFTER or n.number in self.fused.stored or n in self.scratch_nodes
         return is_stored and self.stage[n.number] == number
 
-    @cached_property
-    def scratch_nodes(self) -> list[Node]:
-        """Costly values that a later pass needs and that are in no array: they are kept in scratch memory."""
+    def _find_scratch_nodes(self) -> list[Node]:
+        """Return the costly values that a later pass needs, and no array has: they are kept in scratch memory."""
         found: list[Node] = []
         for n in self.kernel.nodes:
             for use in self.uses_of(n):
@@ -379,7 +381,7 @@ class LoopPlan:
         outer = prod(a.length for a in columns[:-1])
         return -(-outer * self.row_length * n.dtype.itemsize // 64) * 64
 
-    @cached_property
+    @property
     def row_length(self) -> int:
         """The length of the innermost axis in whole vectors: elements of a row of a kept value."""
         last = self.segments[-1]
@@ -404,30 +406,22 @@ class LoopPlan:
         if not self.is_column(n) or self.is_transposed:
             size = max(n.size, 1)
             return Partial(1, size, size, [(0, size, 0)])
-        return Partial(
-            prod(a.length for a in columns[:-1]), self.column_length, columns[-1].length, self._column_ranges
-        )
+        ranges = []
+        for start, stop, _, kept, (_, whole, last, _) in self.segments:
+            ranges.append((start, whole - start, kept))
+            if last is not None:
+                ranges.append((whole, stop - whole, kept + whole - start + whole - last.start))
+        rows = prod(a.length for a in columns[:-1])
+        return Partial(rows, self.column_length, columns[-1].length, [r for r in ranges if r[1]])
 
-    @cached_property
+    @property
     def column_length(self) -> int:
         """The accumulators along the innermost axis of a reduction over rows."""
         last = self.segments[-1]
         return last.kept + -(-(last.stop - last.start) // self.width) * self.width
 
-    @cached_property
-    def _column_ranges(self) -> list[tuple[int, int, int]]:
-        found = []
-        for segment in self.segments:
-            start, stop, _, kept = segment
-            _, whole, last, _ = self.cut(segment)
-            found.append((start, whole - start, kept))
-            if last is not None:
-                found.append((whole, stop - whole, kept + whole - start + whole - last.start))
-        return [r for r in found if r[1]]
-
-    @cached_property
-    def widest(self) -> int:
-        """The bytes of the widest element that is computed or loaded along the rows."""
+    def _find_widest(self) -> int:
+        """Return the bytes of the widest element that is computed or loaded along the rows."""
         _, columns = self.axes
         inner = columns[-1].members[-1] if columns else None
         loaded = [u.node for u in self.loads if inner is None or u.strides[inner]]
@@ -438,9 +432,8 @@ class LoopPlan:
         """Return whether the elements of a use are at a small stride along an axis, and loaded by whole vectors."""
         return 1 < use.strides[axis] <= MAX_APART and use.node.dtype.itemsize >= 4
 
-    @cached_property
-    def _whole_loads(self) -> set[Use]:
-        """The uses that are loaded for every element."""
+    def _find_whole_loads(self) -> set[Use]:
+        """Return the uses that are loaded for every element."""
         nodes = [n for n in self.kernel.nodes if n.kind not in READS]
         return {leaf for n in nodes for use in self.uses_of(n) for leaf in self.leaves(use)}
 
@@ -449,7 +442,7 @@ class LoopPlan:
 
         A piece has no neighbours: it is loaded only where it is, which may be a part of the loops.
         """
-        alike = {u.offset for u in self._whole_loads if u.node is use.node and u.strides == use.strides}
+        alike = {u.offset for u in self.whole_loads if u.node is use.node and u.strides == use.strides}
         if use.offset not in alike:
             return use.offset, use.offset
         first = last = min(alike)
@@ -461,9 +454,8 @@ class LoopPlan:
             last = offset
         return first, last
 
-    @cached_property
-    def uniform_uses(self) -> dict[Use, int]:
-        """Uses whose value is the same along the innermost axis, each with the pass before which it is known."""
+    def _find_uniform_uses(self) -> dict[Use, int]:
+        """Return the uses with one value along the innermost axis, each with the pass before which it is known."""
         _, columns = self.axes
         inner = columns[-1].members[-1] if columns else None
         found: dict[Use, int] = {}
@@ -526,7 +518,7 @@ class LoopPlan:
 
     def _limit_registers(self, few_rows: bool) -> int:
         """Return how many registers a vector may have beside the accumulators, such that a row is several vectors."""
-        length = max(stop - start for start, stop, by_element in self._ranges if not by_element)
+        length = max(stop - start for start, stop, by_element in self.ranges if not by_element)
         sums = max(sum(n.kind is FOLD for n in results) for results in self.results)
         vectors = MIN_VECTORS if few_rows else 2
         return max(1, min(self.target.registers // (sums + 2), length // (vectors * self._count_lanes())))
@@ -551,34 +543,30 @@ class LoopPlan:
             longest[n.number] = estimate_cost(n) + max((longest[m] for m in made), default=0)
         return self.kernel.cost >= MIN_INDEPENDENT * max(longest.values(), default=1)
 
-    @cached_property
-    def sums_columns_in_registers(self) -> bool:
-        """Whether reductions over rows are computed for a vector of columns in several rows at a time."""
+    def _sums_columns_in_registers(self) -> bool:
+        """Return whether reductions over rows are computed for a vector of columns in several rows at a time."""
         _, columns = self.axes
         is_one_pass = self.passes == 1 and not self.row_reductions[0]
         return is_one_pass and len(columns) == 1 and any(self.is_column(n) for n in self.after)
 
-    @cached_property
-    def rows_by_columns(self) -> int:
-        """How many rows are computed column by column, a vector for all of them before the next; 0 if each by itself.
+    def _count_rows_by_columns(self) -> int:
+        """Return how many rows are computed column by column, a vector for all before the next; 0 if each by itself.
 
         Accumulators of columns stay in registers for these rows; or neighbours in memory are in neighbouring rows, as
         in a transposed matrix, and share cache lines.
         """
-        across = bool(self._uses_across_rows) and not self.tiles
+        across = bool(self.across_rows) and not self.tiles
         return ROWS_BY_COLUMNS if self.sums_columns_in_registers or across else 0
 
-    @cached_property
-    def runs(self) -> list[int]:
-        """By pass: the elements of a run, which is summed by itself; 0 if rows are short or divided into segments."""
+    def _choose_runs(self) -> list[int]:
+        """Return, by pass, the elements of a run, which is summed by itself; 0 if rows are short or have segments."""
         _, columns = self.axes
         is_long = bool(columns) and columns[-1].length > 8 * RUN_ELEMENTS and len(self.segments) == 1
         run = RUN_ELEMENTS // self.width * self.width
         return [run if is_long and folds else 0 for folds in self.row_reductions]
 
-    @cached_property
-    def _uses_across_rows(self) -> list[Use]:
-        """The uses whose neighbours in memory are in neighbouring rows, if the kernel is one pass along the rows."""
+    def _find_uses_across_rows(self) -> list[Use]:
+        """Return the uses whose neighbours in memory are in neighbouring rows, if the kernel is one pass along rows."""
         rows, columns = self.axes
         if self.passes > 1 or self.row_reductions[0] or len(columns) != 1 or not rows or self.block > 1:
             return []
@@ -586,23 +574,22 @@ class LoopPlan:
         is_long = columns[0].length >= LONG_SEGMENT
         return [u for u in self.loads if is_long and u.strides[along] > 1 and u.strides[across] == 1]
 
-    @cached_property
-    def tiles(self) -> list[Use]:
-        """The uses across rows that are read by tiles, which are transposed for a block of rows and columns."""
+    def _find_tiles(self) -> list[Use]:
+        """Return the uses across rows that are read by tiles, which are transposed for a block of rows and columns."""
         rows, columns = self.axes
         if self.sums_columns_in_registers or any(n.kind in READS for n in self.kernel.nodes):
             return []
-        if not self._uses_across_rows or not rows[-1].length >= self.tile_side > 1:
+        if not self.across_rows or not rows[-1].length >= self.tile_side > 1:
             return []
         along = columns[0].members[-1]
-        return [u for u in self._uses_across_rows if u.strides[along] > MAX_APART and u.node.dtype.itemsize >= 4]
+        return [u for u in self.across_rows if u.strides[along] > MAX_APART and u.node.dtype.itemsize >= 4]
 
     @property
     def tile_side(self) -> int:
         """The rows and columns of the squares that a tile is transposed by."""
         return min(self._count_lanes(), MAX_TILE_SIDE)
 
-    @cached_property
+    @property
     def tile_rows(self) -> int:
         """The rows of a block that is read by tiles."""
         size = sum(u.node.nbytes for u in self.tiles)
@@ -618,9 +605,8 @@ class LoopPlan:
         """The elements from one row of a tile to the next: the last vector of a block may begin before it."""
         return self.tile_columns + max(self.width, 16)
 
-    @cached_property
-    def rows_at_once(self) -> int:
-        """How many rows are reduced at the same time: several, if all use the same vector, which is then loaded once.
+    def _count_rows_at_once(self) -> int:
+        """Return how many rows are reduced at the same time: several, if all use one vector, which is then loaded once.
 
         A matrix that the second-level cache does not hold is read row by row.
         """
@@ -640,7 +626,7 @@ class LoopPlan:
         rows, columns = self.axes
         if self.split is None or self.passes > 1 or len(columns) != 1 or not rows or self.is_by_element:
             return False
-        if len(self._ranges) > 1 or self.results[0] != self.row_reductions[0] or len(self.results[0]) != 1:
+        if len(self.ranges) > 1 or self.results[0] != self.row_reductions[0] or len(self.results[0]) != 1:
             return False
         nodes = [n for n in self.kernel.nodes if self.kernel.levels[n.number] == FULL]
         return all(n.kind not in READS for n in nodes) and sum(map(estimate_cost, nodes)) <= MAX_COST_AT_ONCE
@@ -650,9 +636,8 @@ class LoopPlan:
         _, columns = self.axes
         return len(columns) == 1 and all(n.kind is FOLD and self.is_column(n) for n in self.results[number])
 
-    def cut(self, segment: AxisSegment) -> Cut:
+    def _cut(self, start: int, stop: int, by_element: bool) -> Cut:
         """Return how a segment is divided into vectors; the last one overlaps the one before, if that is possible."""
-        start, stop, by_element, _ = segment
         length, width = stop - start, 1 if by_element else self.width
         if length < width and not self.piece_bounds:
             return Cut(width, start, Remainder(start, width, first_lanes(length, width), False))
@@ -684,9 +669,8 @@ class LoopPlan:
 
     # ---- rows at a time
 
-    @cached_property
-    def row_block(self) -> RowBlock:
-        """The block of rows that are computed together: several, if they are short or much is computed per row."""
+    def _choose_row_block(self) -> RowBlock:
+        """Return the block of rows that are computed together: several, if they are short or have costly values."""
         rows, _ = self.axes
         nodes, levels = self.kernel.nodes, self.kernel.levels
         folds = [n for n in nodes if n.kind is FOLD and levels[n.number] == ROW]
@@ -722,11 +706,6 @@ class LoopPlan:
         while count > rows[-1].length:
             count //= 2
         return count
-
-    @property
-    def has_adjacent_elements(self) -> bool:
-        """Whether a vector has one element of each row of a block, which are neighbours in memory."""
-        return self.row_block.is_adjacent
 
     @property
     def groups(self) -> int:
@@ -775,26 +754,6 @@ class LoopPlan:
         tiles = sum(map(self.is_tile, self.loads)) + sum(self.kernel.levels[n.number] == FULL for n in self.stored)
         return self.kernel.cost * (1 - length / spent) >= TRANSPOSE_COST * tiles
 
-    @cached_property
-    def block(self) -> int:
-        """The number of rows of a block."""
-        return self.row_block.rows
-
-    @cached_property
-    def is_transposed(self) -> bool:
-        """Whether blocks of rows are transposed, so that a vector has one element of each row."""
-        return self.row_block.is_transposed
-
-    @cached_property
-    def width(self) -> int:
-        """The lanes of a vector."""
-        return self.lanes * (1 if self.is_transposed else self._count_registers())
-
-    @cached_property
-    def lanes(self) -> int:
-        """The lanes of a register."""
-        return self.block if self.is_transposed else self._count_lanes()
-
     def is_same_for_rows(self, use: Use) -> bool:
         """Return whether all rows use the same elements."""
         rows, _ = self.axes
@@ -812,9 +771,8 @@ class LoopPlan:
 
     # ---- memory, and parts
 
-    @cached_property
-    def scratch(self) -> ScratchArrays:
-        """The layout of scratch memory: transposed tiles of what is loaded and stored, and values for later passes."""
+    def _lay_out_scratch(self) -> ScratchArrays:
+        """Return the layout of scratch memory: transposed tiles of loads and stores, and values for later passes."""
         tiles: dict[Any, Node] = {}
         if self.is_transposed and not self.has_adjacent_elements:
             tiles = {u: u.node for u in self.loads if self.is_tile(u)}
@@ -832,15 +790,13 @@ class LoopPlan:
         """Return the bytes of a tile; squares of its last rows may begin before its first row."""
         return (self.tile_rows + self.tile_side) * self.tile_pitch * use.node.dtype.itemsize
 
-    @cached_property
-    def partial_at(self) -> dict[int, int]:
-        """By reduction over rows, the offset of its accumulators in the partial results of a part."""
+    def _place_partial_results(self) -> dict[int, int]:
+        """Return, by reduction over rows, the offset of its accumulators in the partial results of a part."""
         sizes = [self.count_partial_bytes(n) for n in self.after]
         return {n.number: sum(sizes[:i]) for i, n in enumerate(self.after)}
 
-    @cached_property
-    def work(self) -> Work:
-        """The work of the outermost loop: its rows, how many of them are a part, and the memory that a part needs."""
+    def _plan_work(self) -> Work:
+        """Return the work of the outermost loop: its rows, how many of them are a part, and the memory of a part."""
         rows, part = self._choose_parts()
         work = Work(rows, part, scratch=self.scratch.size)
         if work.parts == 1 and not any(map(self.is_column, self.after)):
@@ -856,7 +812,7 @@ class LoopPlan:
         rows, columns = self.axes
         count, length = (prod(a.length for a in axes) for axes in (rows, columns))
         if self.is_flat:
-            vectors = sum(-(-(s.stop - s.start) // self.cut(s).width) for s in self.segments)
+            vectors = sum(-(-(s.stop - s.start) // s.cut.width) for s in self.segments)
             part = max(1, self._count_part(length) // self.width)
             while 1 == vectors % part < part and vectors > 1:  # the last vector must not overlap another part
                 part += 1

@@ -338,19 +338,19 @@ class KernelWriter:
 
     def _cut(self, segment: AxisSegment) -> tuple[int, int, Remainder | None]:
         """Return the width of a segment's vectors, the index at which their loop ends, and what comes after it."""
-        width, stop, last, _ = self.plan.cut(segment)
+        width, stop, last, _ = segment.cut
         return (width, stop + width, None) if self._shares_body(segment) else (width, stop, last)
 
     def _shares_body(self, segment: AxisSegment) -> bool:
         """Return whether the loop over whole vectors computes the last one, too; in place its operands are gone."""
-        return self.plan.cut(segment).shares_body and not self.overwrites
+        return segment.cut.shares_body and not self.overwrites
 
     def _take(self, segment: AxisSegment, start: str, width: int, axis: int) -> Lanes:
         """Return the lanes of a vector in the loop over a segment."""
         code, moved = self.code, str(segment.kept - segment.start)
         if not self._shares_body(segment):
             return Lanes(start, width, axis, segment=segment, kept=code.add(start, moved))
-        _, stop, last, _ = self.plan.cut(segment)
+        _, stop, last, _ = segment.cut
         assert last is not None
         index = code.minimum(start, last.start)
         is_last = code.op(f"icmp eq i64 {start}, {stop}")
@@ -359,11 +359,10 @@ class KernelWriter:
 
     def _take_last(self, segment: AxisSegment, axis: int) -> Lanes:
         """Return the lanes of the last vector of a segment; its accumulators and kept values come after the others'."""
-        cut = self.plan.cut(segment)
-        assert cut.last is not None
-        start, width, mask, overlaps = cut.last
+        assert segment.cut.last is not None
+        start, width, mask, overlaps = segment.cut.last
         blends = overlaps and self.overwrites
-        kept = str(segment.kept + cut.stop - segment.start)
+        kept = str(segment.kept + segment.cut.stop - segment.start)
         return Lanes(str(start), width, axis, mask, overlaps, blends, segment, kept)
 
     def _emit_runs(self, number: int, inner: Axis, hoisted: dict[Use, Value]) -> None:

@@ -16,7 +16,7 @@ from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import FOLD, PIECES, STACK
 from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.compiler.schedule.fuse import READS, Use, locate_rows, use_argument
-from pullback.compiler.schedule.loops import AxisSegment, LoopPlan
+from pullback.compiler.schedule.loops import AxisSegment, Cut, LoopPlan
 
 
 class KernelEmitters(NamedTuple):
@@ -38,7 +38,7 @@ class Lanes(NamedTuple):
     mask: str | None = None  # the lanes that are stored and reduced; None for all
     overlaps: bool = False  # whether the other lanes are elements, too, which the vector before has stored and reduced
     blends: bool = False  # whether that vector may have overwritten their operands, so that their results must be kept
-    segment: AxisSegment = AxisSegment(0, 1, False, 0)  # the segment of the axis that they are in
+    segment: AxisSegment = AxisSegment(0, 1, False, 0, Cut(1, 1, None))  # the segment of the axis that they are in
     kept: str = ""  # the index of their accumulators and kept values, if it is not ``start``
     reduced: str = ""  # the address of a mask of the lanes that are reduced, if it is known only at run time
 
