@@ -7,36 +7,16 @@
 A function that is not differentiable here is SciPy's own, wrapped to raise an error for traced values.
 """
 
-from pullback.scipy import (
-    fft as fft,
-)
-from pullback.scipy import (
-    integrate as integrate,
-)
-from pullback.scipy import (
-    interpolate as interpolate,
-)
-from pullback.scipy import (
-    linalg as linalg,
-)
-from pullback.scipy import (
-    ndimage as ndimage,
-)
-from pullback.scipy import (
-    optimize as optimize,
-)
-from pullback.scipy import (
-    signal as signal,
-)
-from pullback.scipy import (
-    spatial as spatial,
-)
-from pullback.scipy import (
-    special as special,
-)
-from pullback.scipy import (
-    stats as stats,
-)
+from pullback.scipy import fft as fft
+from pullback.scipy import integrate as integrate
+from pullback.scipy import interpolate as interpolate
+from pullback.scipy import linalg as linalg
+from pullback.scipy import ndimage as ndimage
+from pullback.scipy import optimize as optimize
+from pullback.scipy import signal as signal
+from pullback.scipy import spatial as spatial
+from pullback.scipy import special as special
+from pullback.scipy import stats as stats
 from pullback.scipy.installation import install as install
 from pullback.scipy.installation import is_installed as is_installed
 from pullback.scipy.installation import uninstall as uninstall

@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core.convert import join_array
 from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
-from pullback.core.tensor import Tensor, call_unfollowed, concrete
+from pullback.core.tensor import Tensor, concrete
 from pullback.errors import ArgumentError, DataError, NoRuleError
 from pullback.names.packages import import_package
 from pullback.names.scipy import FUNCTIONS
@@ -28,7 +28,7 @@ MAX_MATRIX_LENGTH = 20_000  # an axis whose matrix is made
 ORIGINALS: dict[tuple[str, str], Any] = {}
 
 
-class Plain:
+class SciPyModule:
     """A module of SciPy's with its own functions, also while ``install`` has replaced them."""
 
     def __init__(self, name: str, module: ModuleType) -> None:
@@ -39,13 +39,13 @@ class Plain:
 
 
 @cache
-def load(module: str) -> Plain:
+def load(module: str) -> SciPyModule:
     """Return a module of SciPy's, such as ``"linalg"``.
 
     >>> load("linalg").__name__
     'scipy.linalg'
     """
-    return Plain(module, import_package(f"scipy.{module}", f"pb.scipy.{module} needs SciPy", "pullback[scipy]"))
+    return SciPyModule(module, import_package(f"scipy.{module}", f"pb.scipy.{module} needs SciPy", "pullback[scipy]"))
 
 
 def find_tensors(x: object) -> list[Tensor]:
@@ -102,11 +102,6 @@ def keep_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
         return made if made.dtype == kind else made.astype(kind)
 
     return call
-
-
-def run_plain(function: Callable[..., Any], *args: object) -> Any:
-    """Return a function of plain values, a constant: for positions, signs and other things without a gradient."""
-    return call_unfollowed(function, *args)
 
 
 def unwrap(x: Any) -> Any:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.tensor import all_values, strip
+from pullback.core.tensor import all_values, call_unfollowed, strip
 from pullback.errors import ArgumentError, NoRuleError, ShapeError
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops import gathering, linalg
-from pullback.scipy.arguments import as_float, is_traced, list_functions, load, make_fallback, run_plain
+from pullback.scipy.arguments import as_float, is_traced, list_functions, load, make_fallback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ __dir__ = partial(list_functions, "interpolate")
 
 def _find_intervals(breaks: Array, x: Value) -> Any:
     """Return which piece each place is in; those outside are in the first or the last."""
-    return run_plain(lambda b, x: np.clip(np.searchsorted(b, x, side="right") - 1, 0, len(b) - 2), breaks, x)
+    return call_unfollowed(lambda b, x: np.clip(np.searchsorted(b, x, side="right") - 1, 0, len(b) - 2), breaks, x)
 
 
 def _pick(values: Value, at: Array) -> Any:
@@ -61,7 +61,7 @@ class PPoly:
         extrapolate = self.extrapolate if extrapolate is None else extrapolate
         if extrapolate == "periodic":
             first, last = self.x[0], self.x[-1]
-            x = x - run_plain(lambda x, a, b: np.floor((x - a) / (b - a)), x, first, last) * (last - first)
+            x = x - call_unfollowed(lambda x, a, b: np.floor((x - a) / (b - a)), x, first, last) * (last - first)
         at = _find_intervals(self.x, x)
         rest = self.c.ndim - 2
         t = _expand(x - _pick(self.x, at), rest)
@@ -393,7 +393,7 @@ class interp1d:  # noqa: N801
         self.axis = axis % y.ndim
         y = np.moveaxis(y, self.axis, 0)
         if not assume_sorted:
-            order = run_plain(lambda x: np.argsort(x, kind="mergesort"), x)
+            order = call_unfollowed(lambda x: np.argsort(x, kind="mergesort"), x)
             x, y = np.take(x, order, 0), np.take(y, order, 0)
         self.x, self.y, self._kind = x, y, kind
         self.extends = isinstance(fill_value, str) and fill_value == "extrapolate"
@@ -433,18 +433,18 @@ class interp1d:  # noqa: N801
             return self.spline(x)
         n = self.x.shape[0]
         if self._kind == "linear":
-            at = run_plain(lambda b, x: np.clip(np.searchsorted(b, x), 1, len(b) - 1), self.x, x)
+            at = call_unfollowed(lambda b, x: np.clip(np.searchsorted(b, x), 1, len(b) - 1), self.x, x)
             x0, x1 = _pick(self.x, at - 1), _pick(self.x, at)
             y0, y1 = _pick(self.y, at - 1), _pick(self.y, at)
             rest = self.y.ndim - 1
             return y0 + (y1 - y0) / _expand(x1 - x0, rest) * _expand(x - x0, rest)
         if self._kind in ("nearest", "nearest-up"):
             side: Any = "left" if self._kind == "nearest" else "right"
-            at = run_plain(lambda b, x: np.searchsorted((b[1:] + b[:-1]) / 2, x, side=side), self.x, x)
+            at = call_unfollowed(lambda b, x: np.searchsorted((b[1:] + b[:-1]) / 2, x, side=side), self.x, x)
         elif self._kind == "previous":
-            at = run_plain(lambda b, x: np.searchsorted(b, x, side="right") - 1, self.x, x)
+            at = call_unfollowed(lambda b, x: np.searchsorted(b, x, side="right") - 1, self.x, x)
         else:
-            at = run_plain(lambda b, x: np.searchsorted(b, x, side="left"), self.x, x)
+            at = call_unfollowed(lambda b, x: np.searchsorted(b, x, side="left"), self.x, x)
         return _pick(self.y, np.clip(at, 0, n - 1))
 
 

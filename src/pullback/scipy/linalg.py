@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.tensor import all_values
+from pullback.core.tensor import all_values, call_unfollowed
 from pullback.errors import ArgumentError, NoRuleError, ShapeError
 from pullback.interop.numpy_linalg import mirror_triangle
 from pullback.names.scipy import FUNCTIONS
 from pullback.ops import linalg
-from pullback.scipy.arguments import as_float, as_operand, is_traced, list_functions, load, make_fallback, run_plain
+from pullback.scipy.arguments import as_float, as_operand, is_traced, list_functions, load, make_fallback
 from pullback.transforms.control_flow import fori_loop
 from pullback.transforms.implicit import custom_root
 from pullback.transforms.modifiers import stop_gradient
@@ -106,7 +106,7 @@ def _eliminate(a: Value) -> tuple[Any, Any, Any]:
     if a.ndim != 2:
         raise ShapeError(f"scipy.linalg.lu: expected a matrix, got shape {a.shape}.")
     rows, columns = a.shape
-    order = run_plain(lambda values: np.argmax(load("linalg").lu(values, permute_l=False)[0], axis=0), a)
+    order = call_unfollowed(lambda values: np.argmax(load("linalg").lu(values, permute_l=False)[0], axis=0), a)
     rest, count = np.take(a, order, 0), min(rows, columns)
     lower, upper = [], []
     for k in range(count):
@@ -128,7 +128,7 @@ def lu(
     """Return a permutation, a lower and an upper triangular matrix whose product is ``a``."""
     a = as_float(a)
     order, lower, upper = _eliminate(a)
-    back = run_plain(np.argsort, order)
+    back = call_unfollowed(np.argsort, order)
     if permute_l:
         return np.take(lower, back, 0), upper
     return (back if p_indices else np.eye(a.shape[0], dtype=a.dtype)[back]), lower, upper
@@ -140,7 +140,7 @@ def lu_factor(a: TensorLike, overwrite_a: bool = False, check_finite: bool = Tru
     if a.shape[-1] != a.shape[-2]:
         raise ShapeError(f"scipy.linalg.lu_factor: expected a square matrix, got shape {a.shape}.")
     _, lower, upper = _eliminate(a)
-    exchanges = run_plain(lambda values: load("linalg").lu_factor(values)[1], a)
+    exchanges = call_unfollowed(lambda values: load("linalg").lu_factor(values)[1], a)
     return lower + upper - np.eye(a.shape[0], dtype=a.dtype), exchanges
 
 
@@ -300,7 +300,7 @@ def _match_signs(v: Value, a: Value, b: TensorLike | None, lower: bool, kind: in
             return np.ones(v.shape[-1])
         return np.where(np.sum(v * theirs, axis=0) < 0, -1.0, 1.0)
 
-    return run_plain(compare, v, a, *([] if b is None else [as_float(b)]))
+    return call_unfollowed(compare, v, a, *([] if b is None else [as_float(b)]))
 
 
 def _symmetrize(a: Value) -> Any:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.tensor import all_values
+from pullback.core.tensor import all_values, call_unfollowed
 from pullback.errors import ArgumentError
-from pullback.scipy.arguments import as_float, list_functions, make_fallback, run_plain
+from pullback.scipy.arguments import as_float, list_functions, make_fallback
 
 if TYPE_CHECKING:
     from pullback.typing import TensorLike, Value
@@ -103,7 +103,7 @@ class Rotation:
         ]
         rows.append([*(row[3] for row in rows), 1 + d[0] + d[1] + d[2]])
         every = np.stack([np.stack(row, -1) for row in rows], -2)  # the same quaternion four times, but for its length
-        longest = run_plain(lambda e: np.argmax(np.einsum("...ii->...i", e), -1)[..., None, None], every)
+        longest = call_unfollowed(lambda e: np.argmax(np.einsum("...ii->...i", e), -1)[..., None, None], every)
         return cls(np.squeeze(np.take_along_axis(every, longest, -2), -2))
 
     @classmethod

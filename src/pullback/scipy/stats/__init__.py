@@ -8,24 +8,12 @@ from pullback.names.scipy import FUNCTIONS
 from pullback.scipy.arguments import as_float, list_functions, make_fallback, take_scipy_arguments
 from pullback.scipy.special import call
 from pullback.scipy.stats import hypotheses, summaries
-from pullback.scipy.stats.multivariate import (
-    dirichlet as dirichlet,
-)
-from pullback.scipy.stats.multivariate import (
-    gaussian_kde as gaussian_kde,
-)
-from pullback.scipy.stats.multivariate import (
-    multinomial as multinomial,
-)
-from pullback.scipy.stats.multivariate import (
-    multivariate_normal as multivariate_normal,
-)
-from pullback.scipy.stats.multivariate import (
-    multivariate_t as multivariate_t,
-)
-from pullback.scipy.stats.multivariate import (
-    wishart as wishart,
-)
+from pullback.scipy.stats.multivariate import dirichlet as dirichlet
+from pullback.scipy.stats.multivariate import gaussian_kde as gaussian_kde
+from pullback.scipy.stats.multivariate import multinomial as multinomial
+from pullback.scipy.stats.multivariate import multivariate_normal as multivariate_normal
+from pullback.scipy.stats.multivariate import multivariate_t as multivariate_t
+from pullback.scipy.stats.multivariate import wishart as wishart
 from pullback.scipy.stats.table import CONTINUOUS, DISCRETE
 
 if TYPE_CHECKING:
@@ -39,9 +27,9 @@ NAMES = tuple(n for n in FUNCTIONS["stats"] if n not in DISTRIBUTIONS and n not 
 def __getattr__(name: str) -> Any:
     if name in DISTRIBUTIONS:
         return DISTRIBUTIONS[name]
-    for module in (summaries, hypotheses):
-        if name in module.NAMES:
-            return take_scipy_arguments("stats", name, getattr(module, name))
+    if name in NAMES:
+        home = summaries if hasattr(summaries, name) else hypotheses
+        return take_scipy_arguments("stats", name, getattr(home, name))
     if name.startswith("_"):
         raise AttributeError(name)
     return make_fallback("stats", name)

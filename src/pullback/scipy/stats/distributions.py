@@ -38,8 +38,41 @@ def split_parameters(
     return [as_float(values[s]) for s in shapes], [values[s] for s in rest]
 
 
+class Distribution:
+    """The base of distributions: calling one with its parameters freezes it."""
+
+    name: str
+
+    def __call__(self, *args: TensorLike, **kwargs: TensorLike) -> FrozenDistribution:
+        return FrozenDistribution(self, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return refuse_method(self.name, name)
+
+
+class FormulaDistribution(Distribution):
+    """The base of distributions of numbers, whose methods are computed from formulas; some have not every formula."""
+
+    freeze = Distribution.__call__
+
+    def _need(self, formula: Formula | None, method: str) -> Formula:
+        if formula is None:
+            raise NoRuleError(f"pb.scipy.stats.{self.name}.{method} has no differentiable formula here.")
+        return formula
+
+    def var(self, *args: TensorLike, **kwargs: TensorLike) -> Any:
+        """Return the variance."""
+        raise NotImplementedError(f"{type(self).__name__} has no var.")
+
+    def std(self, *args: TensorLike, **kwargs: TensorLike) -> Any:
+        """Return the standard deviation."""
+        return np.sqrt(self.var(*args, **kwargs))
+
+
 @dataclass(frozen=True)
-class Continuous:
+class Continuous(FormulaDistribution):
     """A continuous distribution: formulas of the standard one, of ``x`` (or the probability ``q``) and the shapes."""
 
     name: str
@@ -56,16 +89,15 @@ class Continuous:
     logsf_of: Formula | None = None
     support: Formula = lambda *shapes: (-np.inf, np.inf)
 
-    def __call__(self, *args: TensorLike, **kwargs: TensorLike) -> FrozenDistribution:
-        return FrozenDistribution(self, args, kwargs)
-
-    freeze = __call__
+    def _split(self, args: tuple[TensorLike, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any, Any]:
+        """Return the shapes, the location and the scale."""
+        shapes, (loc, scale) = split_parameters(self.name, self.shapes, args, kwargs, {"loc": 0.0, "scale": 1.0})
+        return shapes, as_float(loc), as_float(scale)
 
     def _place(self, x: TensorLike, args: tuple[TensorLike, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any], Any]:
         """Return ``x`` of the standard distribution, the shapes, and the scale."""
-        shapes, (loc, scale) = split_parameters(self.name, self.shapes, args, kwargs, {"loc": 0.0, "scale": 1.0})
-        x, loc, scale = as_float(x), as_float(loc), as_float(scale)
-        return (x - loc) / scale, shapes, scale
+        shapes, loc, scale = self._split(args, kwargs)
+        return (as_float(x) - loc) / scale, shapes, scale
 
     def _clip(self, x: Value, shapes: list[Any]) -> tuple[Any, Any, Any]:
         """Return ``x`` with what is outside the support moved into it, and where it was below and above."""
@@ -108,11 +140,6 @@ class Continuous:
         made = formula(inside, *shapes)
         return made if below is None else np.where(below, under, np.where(above, over, made))
 
-    def _need(self, formula: Formula | None, method: str) -> Formula:
-        if formula is None:
-            raise NoRuleError(f"pb.scipy.stats.{self.name}.{method} has no differentiable formula here.")
-        return formula
-
     def cdf(self, x: TensorLike, *args: TensorLike, **kwargs: TensorLike) -> Any:
         """Return the cumulative distribution function at ``x``."""
         return self._share(self._need(self.cdf_of, "cdf"), x, args, kwargs, 0.0, 1.0)
@@ -136,8 +163,8 @@ class Continuous:
         return self._share(self.logsf_of, x, args, kwargs, 0.0, -np.inf)
 
     def _quantile(self, formula: Formula, q: Value, args: tuple[TensorLike, ...], kwargs: dict[str, Any]) -> Any:
-        shapes, (loc, scale) = split_parameters(self.name, self.shapes, args, kwargs, {"loc": 0.0, "scale": 1.0})
-        return formula(q, *shapes) * as_float(scale) + as_float(loc)
+        shapes, loc, scale = self._split(args, kwargs)
+        return formula(q, *shapes) * scale + loc
 
     def ppf(self, q: TensorLike, *args: TensorLike, **kwargs: TensorLike) -> Any:
         """Return the quantile of ``q``: the inverse of ``cdf``."""
@@ -149,23 +176,15 @@ class Continuous:
             return self._quantile(self.isf_of, as_float(q), args, kwargs)
         return self.ppf(1 - as_float(q), *args, **kwargs)
 
-    def _moments(self, args: tuple[TensorLike, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any, Any]:
-        shapes, (loc, scale) = split_parameters(self.name, self.shapes, args, kwargs, {"loc": 0.0, "scale": 1.0})
-        return shapes, as_float(loc), as_float(scale)
-
     def mean(self, *args: TensorLike, **kwargs: TensorLike) -> Any:
         """Return the mean."""
-        shapes, loc, scale = self._moments(args, kwargs)
+        shapes, loc, scale = self._split(args, kwargs)
         return self._need(self.mean_of, "mean")(*shapes) * scale + loc
 
     def var(self, *args: TensorLike, **kwargs: TensorLike) -> Any:
         """Return the variance."""
-        shapes, _, scale = self._moments(args, kwargs)
+        shapes, _, scale = self._split(args, kwargs)
         return self._need(self.var_of, "var")(*shapes) * scale * scale
-
-    def std(self, *args: TensorLike, **kwargs: TensorLike) -> Any:
-        """Return the standard deviation."""
-        return np.sqrt(self.var(*args, **kwargs))
 
     def median(self, *args: TensorLike, **kwargs: TensorLike) -> Any:
         """Return the median."""
@@ -173,7 +192,7 @@ class Continuous:
 
     def entropy(self, *args: TensorLike, **kwargs: TensorLike) -> Any:
         """Return the differential entropy."""
-        shapes, _, scale = self._moments(args, kwargs)
+        shapes, _, scale = self._split(args, kwargs)
         return self._need(self.entropy_of, "entropy")(*shapes) + np.log(scale)
 
     def interval(self, confidence: TensorLike, *args: TensorLike, **kwargs: TensorLike) -> Any:
@@ -184,11 +203,6 @@ class Continuous:
     def nnlf(self, theta: Sequence[TensorLike], x: TensorLike) -> Any:
         """Return minus the log-likelihood of data ``x`` at the parameters ``(*shapes, loc, scale)``."""
         return -np.sum(self.logpdf(x, *theta))
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return refuse_method(self.name, name)
 
 
 def _find_inside(low: ArrayOrNumber, high: ArrayOrNumber) -> Any:
@@ -241,7 +255,7 @@ class FrozenDistribution:
 
 
 @dataclass(frozen=True)
-class Discrete:
+class Discrete(FormulaDistribution):
     """A distribution over whole numbers: formulas of ``k`` and the shapes."""
 
     name: str
@@ -253,11 +267,6 @@ class Discrete:
     var_of: Formula | None = None
     entropy_of: Formula | None = None
     support: Formula = lambda *shapes: (0, np.inf)
-
-    def __call__(self, *args: TensorLike, **kwargs: TensorLike) -> FrozenDistribution:
-        return FrozenDistribution(self, args, kwargs)
-
-    freeze = __call__
 
     def _place(
         self, k: TensorLike, args: tuple[TensorLike, ...], kwargs: dict[str, Any]
@@ -291,8 +300,7 @@ class Discrete:
         kwargs: dict[str, Any],
         ends: Sequence[TensorLike],
     ) -> Any:
-        if formula is None:
-            raise NoRuleError(f"pb.scipy.stats.{self.name}.{method} has no differentiable formula here.")
+        formula = self._need(formula, method)
         k, shapes, below, _ = self._place(k, args, kwargs)
         _, high = self.support(*shapes)
         full = k >= high
@@ -318,8 +326,7 @@ class Discrete:
     def _moment(
         self, formula: Formula | None, method: str, args: tuple[TensorLike, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, Any]:
-        if formula is None:
-            raise NoRuleError(f"pb.scipy.stats.{self.name}.{method} has no differentiable formula here.")
+        formula = self._need(formula, method)
         shapes, (loc,) = split_parameters(self.name, self.shapes, args, kwargs, {"loc": 0})
         return formula(*shapes), as_float(loc)
 
@@ -332,18 +339,9 @@ class Discrete:
         """Return the variance."""
         return self._moment(self.var_of, "var", args, kwargs)[0]
 
-    def std(self, *args: TensorLike, **kwargs: TensorLike) -> Any:
-        """Return the standard deviation."""
-        return np.sqrt(self.var(*args, **kwargs))
-
     def entropy(self, *args: TensorLike, **kwargs: TensorLike) -> Any:
         """Return the entropy."""
         return self._moment(self.entropy_of, "entropy", args, kwargs)[0]
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return refuse_method(self.name, name)
 
 
 for _kind in (Continuous, Discrete):

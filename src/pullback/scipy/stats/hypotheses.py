@@ -17,11 +17,6 @@ if TYPE_CHECKING:
 
     from pullback.typing import TensorLike, Value
 
-NAMES = (
-    "alexandergovern", "bartlett", "chisquare", "f_oneway", "jarque_bera", "kurtosistest", "levene", "linregress",
-    "normaltest", "pearsonr", "power_divergence", "skewtest", "ttest_1samp", "ttest_ind", "ttest_rel",
-)  # fmt: skip
-
 
 class TestResult(NamedTuple):
     """A statistic and its p-value: the probability of one at least as extreme under the null hypothesis."""

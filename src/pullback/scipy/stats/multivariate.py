@@ -13,26 +13,12 @@ from pullback.interop.numpy_linalg import mirror_triangle
 from pullback.ops import linalg
 from pullback.scipy.arguments import as_float, as_operand, is_traced
 from pullback.scipy.special import call, logsumexp, multigammaln
-from pullback.scipy.stats.distributions import FrozenDistribution, refuse_method
+from pullback.scipy.stats.distributions import Distribution
 
 if TYPE_CHECKING:
     from pullback.typing import Array, Function, TensorLike, Value
 
 LOG_TWO_PI = math.log(2 * math.pi)
-
-
-class Vectors:
-    """Base class of multivariate distributions; calling one with its parameters freezes it."""
-
-    name = ""
-
-    def __call__(self, *args: TensorLike, **kwargs: TensorLike) -> FrozenDistribution:
-        return FrozenDistribution(self, args, kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return refuse_method(self.name, name)
 
 
 def _as_matrix(cov: TensorLike, n: int) -> Any:
@@ -81,7 +67,7 @@ def _measure_singular(rows: Value, mean: Value, cov: Array) -> Any:
     return np.where(inside, density, -np.inf)
 
 
-class MultivariateNormal(Vectors):
+class MultivariateNormal(Distribution):
     """``scipy.stats.multivariate_normal``; a traced covariance must be positive definite."""
 
     name = "multivariate_normal"
@@ -110,7 +96,7 @@ class MultivariateNormal(Vectors):
         return 0.5 * linalg.slogdet(_as_matrix(cov, n))[1] + n / 2 * (LOG_TWO_PI + 1)
 
 
-class MultivariateT(Vectors):
+class MultivariateT(Distribution):
     """``scipy.stats.multivariate_t``; the shape matrix must be positive definite."""
 
     name = "multivariate_t"
@@ -129,7 +115,7 @@ class MultivariateT(Vectors):
         return np.exp(self.logpdf(x, loc, shape, df))
 
 
-class Dirichlet(Vectors):
+class Dirichlet(Distribution):
     """``scipy.stats.dirichlet``: shares along the first axis."""
 
     name = "dirichlet"
@@ -177,7 +163,7 @@ class Dirichlet(Vectors):
         return log + (total - count) * call("digamma", total) - np.sum((alpha - 1) * call("digamma", alpha))
 
 
-class Multinomial(Vectors):
+class Multinomial(Distribution):
     """``scipy.stats.multinomial``: counts along the last axis."""
 
     name = "multinomial"
@@ -205,7 +191,7 @@ class Multinomial(Vectors):
         return as_float(n) * (np.diag(p) - np.outer(p, p))
 
 
-class Wishart(Vectors):
+class Wishart(Distribution):
     """``scipy.stats.wishart`` of one matrix."""
 
     name = "wishart"

@@ -7,21 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pullback.core.tensor import call_unfollowed
 from pullback.errors import ArgumentError
-from pullback.scipy.arguments import as_float, run_plain
+from pullback.scipy.arguments import as_float
 from pullback.scipy.special import call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pullback.typing import Operand, TensorLike, Value
-
-NAMES = (
-    "boxcox_llf", "circmean", "circstd", "circvar", "describe", "differential_entropy", "directional_stats",
-    "energy_distance", "entropy", "gmean", "gstd", "gzscore", "hmean", "iqr", "kstat", "kstatvar", "kurtosis",
-    "lmoment", "median_abs_deviation", "moment", "pmean", "quantile", "sem", "sigmaclip", "skew", "tmean", "trim_mean",
-    "tsem", "tstd", "tvar", "variation", "wasserstein_distance", "yeojohnson_llf", "zmap", "zscore",
-)  # fmt: skip
 
 
 class DescribeResult(NamedTuple):
@@ -394,7 +388,7 @@ def _share_differences(u: TensorLike, v: TensorLike, uw: TensorLike | None, vw: 
     """Return the distances between neighbours of both samples together, and the difference of their shares there."""
     u, v = as_float(u), as_float(v)
     every = np.concatenate([u, v])
-    order = run_plain(np.argsort, every)
+    order = call_unfollowed(np.argsort, every)
     gaps = np.diff(every[order])
     shares = []
     for own, other, weights in ((u, 0, uw), (v, u.shape[0], vw)):
