@@ -16,11 +16,22 @@ from pathlib import Path
 
 TARGET = Path(__file__).resolve().parent.parent / "src" / "pullback" / "train" / "io" / "peer_arguments.py"
 COMMON = ("self", "name", "trainable", "dtype")
+ENDS = ("constraint", "initializer", "regularizer")
 HEAD = '''"""The layers of TensorFlow.js and Keras with their arguments; script/peer_arguments.py writes it."""
 
 from __future__ import annotations
 
-__all__ = ["KERAS", "TFJS"]
+ENDS = ("constraint", "initializer", "regularizer")
+
+
+def _expand(table: dict[str, str]) -> dict[str, str]:
+    """Return the arguments by layer, from those by several layers, with three names in place of ``kernel_*``."""
+    return {kind: " ".join(map(_spell, names.split())) for kinds, names in table.items() for kind in kinds.split()}
+
+
+def _spell(name: str) -> str:
+    return " ".join(f"{name[:-1]}{end}" for end in ENDS) if name.endswith("_*") else name
+
 
 '''
 
@@ -39,15 +50,32 @@ def list_keras() -> dict[str, list[str]]:
     return found
 
 
+def shorten(arguments: list[str]) -> str:
+    """Return arguments as text, with ``kernel_*`` for the three arguments of a weight that it stands for."""
+    whole = {a.removesuffix("_initializer") for a in arguments}
+    whole = {weight for weight in whole if {f"{weight}_{end}" for end in ENDS} <= set(arguments)}
+    kept = [a for a in arguments if a.rpartition("_")[0] not in whole or a.rpartition("_")[2] not in ENDS]
+    return " ".join(sorted([*kept, *(f"{weight}_*" for weight in whole)]))
+
+
 def format_table(name: str, table: dict[str, list[str]]) -> str:
-    """Return a table as Python source."""
-    rows = []
+    """Return a table as Python source; layers with the same arguments are in one row."""
+    layers: dict[str, list[str]] = {}
     for kind in sorted(table):
-        lines = textwrap.wrap(" ".join(table[kind]), 90, break_on_hyphens=False) or [""]
-        texts = [line + (" " if i + 1 < len(lines) else "") for i, line in enumerate(lines)]
-        body = "\n".join(f'        "{text}"' for text in texts)
-        rows.append(f'    "{kind}": "{texts[0]}",' if len(texts) == 1 else f'    "{kind}": (\n{body}\n    ),')
-    return f"{name}: dict[str, str] = {{\n" + "\n".join(rows) + "\n}\n"
+        layers.setdefault(shorten(table[kind]), []).append(kind)
+    rows = "\n".join(
+        format_row(key, text) for text, all_ in layers.items() for key in textwrap.wrap(" ".join(all_), 105)
+    )
+    return f"{name}: dict[str, str] = _expand({{\n{rows}\n}})  # fmt: skip\n"
+
+
+def format_row(key: str, text: str) -> str:
+    """Return an entry of a dict, its text in several lines if the whole is long."""
+    row = f'    "{key}": "{text}",'
+    if len(row) <= 120:
+        return row
+    lines = ' "\n        "'.join(textwrap.wrap(text, 108, break_on_hyphens=False))
+    return f'    "{key}": (\n        "{lines}"\n    ),'
 
 
 if __name__ == "__main__":
