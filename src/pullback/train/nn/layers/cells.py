@@ -19,6 +19,8 @@ from pullback.train.nn.layers.noise import RandomLayer
 from pullback.train.nn.regularizers import RegularizerLike
 from pullback.typing import Array, Shape, Value
 
+__all__ = ["GruCell", "LstmCell", "RecurrentCell", "SimpleRnnCell", "StackedRnnCells"]
+
 NOTHING: Any = None
 States = tuple[Any, ...]  # h, and c of an LSTM
 Step = Callable[[Any, States], tuple[Any, States]]  # from an input and the states to the output and the next states

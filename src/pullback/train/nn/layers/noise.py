@@ -17,6 +17,11 @@ from pullback.train.nn.layers.base import Layer
 from pullback.train.nn.layers.checks import check_data_format, check_shares
 from pullback.typing import Shape, Value
 
+__all__ = [
+    "AlphaDropout", "Dropout", "GaussianDropout", "GaussianNoise",
+    "SpatialDropout1d", "SpatialDropout2d", "SpatialDropout3d",
+]  # fmt: skip
+
 Seed = int | np.random.Generator | None
 
 

@@ -27,6 +27,8 @@ from pullback.transforms.control_flow import scan
 from pullback.transforms.modifiers import stop_gradient
 from pullback.typing import Shape, TensorLike, Value
 
+__all__ = ["Gru", "Lstm", "Rnn", "SimpleRnn"]
+
 
 @dataclass(eq=False)
 class RecurrentLayer(Layer):

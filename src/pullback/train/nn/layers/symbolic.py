@@ -20,6 +20,8 @@ from pullback.train.nn.layers.base import Layer, Symbolic
 from pullback.train.nn.layers.checks import UnknownShape, as_lengths_or_none
 from pullback.typing import Axis, DType, Value
 
+__all__ = ["InputLayer", "input"]
+
 
 class SymbolicTensor(Symbolic, NDArrayOperatorsMixin):
     """An input or output of a layer in a functional model: a shape, without the batch, and no values.
