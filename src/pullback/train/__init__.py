@@ -10,17 +10,7 @@ from pullback.train.custom_objects import register_serializable as register_seri
 from pullback.train.optim.clipping import *
 from pullback.train.optim.lbfgs import *
 from pullback.train.optim.optimizers import *
-from pullback.train.optim.schedules import Schedule as Schedule
-from pullback.train.optim.schedules import constant_rate as constant_rate
-from pullback.train.optim.schedules import cosine_decay as cosine_decay
-from pullback.train.optim.schedules import cosine_decay_restarts as cosine_decay_restarts
-from pullback.train.optim.schedules import exponential_decay as exponential_decay
-from pullback.train.optim.schedules import inverse_time_decay as inverse_time_decay
-from pullback.train.optim.schedules import one_cycle as one_cycle
-from pullback.train.optim.schedules import piecewise_constant_decay as piecewise_constant_decay
-from pullback.train.optim.schedules import polynomial_decay as polynomial_decay
-from pullback.train.optim.schedules import step_decay as step_decay
-from pullback.train.optim.schedules import warm_up as warm_up
+from pullback.train.optim.schedules import *
 from pullback.train.optim.step import Optimizer as Optimizer
 
 if _TYPE_CHECKING:  # these are imported when first used: pullback/__init__.py names them

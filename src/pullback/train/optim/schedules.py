@@ -13,23 +13,13 @@ import numpy as np
 
 from pullback.core.convert import as_number
 from pullback.errors import ArgumentError
-from pullback.train.arguments import accept_names
+from pullback.train.arguments import accept_names, describe_arguments
 from pullback.typing import Value
 
 __all__ = [
-    "LearningRate",
-    "Schedule",
-    "constant_rate",
-    "cosine_decay",
-    "cosine_decay_restarts",
-    "exponential_decay",
-    "inverse_time_decay",
-    "one_cycle",
-    "piecewise_constant_decay",
-    "polynomial_decay",
-    "step_decay",
-    "warm_up",
-]
+    "Schedule", "constant_rate", "cosine_decay", "cosine_decay_restarts", "exponential_decay", "inverse_time_decay",
+    "one_cycle", "piecewise_constant_decay", "polynomial_decay", "step_decay", "warm_up",
+]  # fmt: skip
 
 Number: TypeAlias = "float | Value"  # a step number or a rate: a tensor in a compiled step
 KERAS_NAMES = {
@@ -42,7 +32,8 @@ LearningRate = float | Callable[[Any], Any]  # a number, or a function of the st
 class Schedule:
     """A learning rate as a function of the step's number, with a readable name.
 
-    rate: the learning rate at the beginning.
+    - name: how it is shown.
+    - rate: a function from the step's number to the rate.
 
     >>> pb.train.Schedule("halved(0.1)", lambda step: 0.1 / (step + 1))(1)
     0.05
@@ -81,12 +72,10 @@ class Schedule:
 def constant_rate(rate: float) -> Schedule:
     """Return the same learning rate at every step.
 
-    rate: the learning rate at the beginning.
-
     >>> pb.train.constant_rate(0.1)(1000)
     0.1
     """
-    _check_rate("constant_rate", "rate", rate)
+    _check_rates("constant_rate", rate=rate)
     return Schedule.of(constant_rate, (rate,), lambda step: rate)
 
 
@@ -96,9 +85,8 @@ def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
     >>> [pb.train.step_decay(1.0, every=10, factor=0.5)(n) for n in (0, 9, 10, 25)]
     [1.0, 1.0, 0.5, 0.25]
     """
-    _check_rate("step_decay", "rate", rate)
-    _check_rate("step_decay", "factor", factor)
-    _check_steps("step_decay", "every", every)
+    _check_rates("step_decay", rate=rate, factor=factor)
+    _check_steps("step_decay", every=every)
     return Schedule.of(step_decay, (rate, every, factor), lambda step: rate * factor ** np.floor(step / every))
 
 
@@ -106,17 +94,13 @@ def step_decay(rate: float, every: int, factor: float = 0.1) -> Schedule:
 def exponential_decay(rate: float, steps: int, factor: float, staircase: bool = False) -> Schedule:
     """Return ``rate * factor ** (step / steps)``; ``staircase`` rounds the quotient down.
 
-    rate: the learning rate at the beginning.
     steps: how many steps until the rate has been multiplied once.
-    factor: what the rate is multiplied by.
-    staircase: whether the rate falls in steps.
 
     >>> [pb.train.exponential_decay(1.0, steps=2, factor=0.25)(n) for n in (0, 1, 2)]
     [1.0, 0.5, 0.25]
     """
-    _check_rate("exponential_decay", "rate", rate)
-    _check_rate("exponential_decay", "factor", factor)
-    _check_steps("exponential_decay", "steps", steps)
+    _check_rates("exponential_decay", rate=rate, factor=factor)
+    _check_steps("exponential_decay", steps=steps)
     arguments = (rate, steps, factor, True) if staircase else (rate, steps, factor)
     return Schedule.of(exponential_decay, arguments, lambda step: rate * factor ** _divide(step, steps, staircase))
 
@@ -125,17 +109,13 @@ def exponential_decay(rate: float, steps: int, factor: float, staircase: bool = 
 def inverse_time_decay(rate: float, steps: int, factor: float, staircase: bool = False) -> Schedule:
     """Return ``rate / (1 + factor * step / steps)``; ``staircase`` rounds the quotient down.
 
-    rate: the learning rate at the beginning.
-    steps: how many steps.
     factor: how quickly the rate falls.
-    staircase: whether the rate falls in steps.
 
     >>> [pb.train.inverse_time_decay(1.0, steps=2, factor=1.0)(n) for n in (0, 2, 6)]
     [1.0, 0.5, 0.25]
     """
-    _check_rate("inverse_time_decay", "rate", rate)
-    _check_rate("inverse_time_decay", "factor", factor)
-    _check_steps("inverse_time_decay", "steps", steps)
+    _check_rates("inverse_time_decay", rate=rate, factor=factor)
+    _check_steps("inverse_time_decay", steps=steps)
     return Schedule.of(
         inverse_time_decay,
         (rate, steps, factor, staircase),
@@ -177,18 +157,14 @@ def piecewise_constant_decay(boundaries: Sequence[float], values: Sequence[float
 def polynomial_decay(rate: float, steps: int, final: float = 1e-4, power: float = 1.0, cycle: bool = False) -> Schedule:
     """Return decay from ``rate`` to ``final`` in ``steps`` steps, along a power; ``cycle`` restarts with more steps.
 
-    rate: the learning rate at the beginning.
-    steps: how many steps.
-    final: the rate at the end.
     power: the exponent.
     cycle: whether it begins again after ``steps``.
 
     >>> [pb.train.polynomial_decay(1.0, steps=4, final=0.0)(n) for n in (0, 1, 4, 9)]
     [1.0, 0.75, 0.0, 0.0]
     """
-    _check_rate("polynomial_decay", "rate", rate)
-    _check_rate("polynomial_decay", "final", final)
-    _check_steps("polynomial_decay", "steps", steps)
+    _check_rates("polynomial_decay", rate=rate, final=final)
+    _check_steps("polynomial_decay", steps=steps)
 
     def at(step: Number) -> Any:
         rounds = np.maximum(np.ceil(step / steps), 1.0) if cycle else 1.0
@@ -206,8 +182,6 @@ def cosine_decay_restarts(
 
     ``alpha`` is the fraction of the rate that each ends with (Loshchilov and Hutter, 2016).
 
-    rate: the learning rate at the beginning.
-    steps: how many steps.
     t_mul: how much longer each restart is.
     m_mul: what the rate is multiplied by at each restart.
     alpha: the fraction of the rate that each ends with.
@@ -215,8 +189,8 @@ def cosine_decay_restarts(
     >>> [round(pb.train.cosine_decay_restarts(1.0, steps=2, m_mul=0.5)(n), 3) for n in (0, 1, 2, 4, 6)]
     [1.0, 0.5, 0.5, 0.25, 0.25]
     """
-    _check_rate("cosine_decay_restarts", "rate", rate)
-    _check_steps("cosine_decay_restarts", "steps", steps)
+    _check_rates("cosine_decay_restarts", rate=rate)
+    _check_steps("cosine_decay_restarts", steps=steps)
     if as_number("cosine_decay_restarts", "t_mul", t_mul, 0) == 0:
         raise ArgumentError(f"cosine_decay_restarts: t_mul must be more than 0, got {t_mul!r}.")
 
@@ -245,7 +219,6 @@ def cosine_decay(
 ) -> Schedule:
     """Return decay from ``rate`` to ``final`` along half a cosine of ``steps`` steps, then constant.
 
-    rate: the learning rate at the beginning.
     steps: how many steps the cosine takes.
     final: the learning rate at the end.
     alpha: the same as a share of the rate that the cosine begins with, as in Keras.
@@ -255,15 +228,15 @@ def cosine_decay(
     >>> [round(pb.train.cosine_decay(1.0, steps=4)(n), 3) for n in (0, 1, 2, 4, 9)]
     [1.0, 0.854, 0.5, 0.0, 0.0]
     """
-    _check_rate("cosine_decay", "rate", rate)
-    _check_steps("cosine_decay", "steps", steps)
+    _check_rates("cosine_decay", rate=rate)
+    _check_steps("cosine_decay", steps=steps)
     top = rate if warmup_target is None else warmup_target
-    _check_rate("cosine_decay", "warmup_target", top)
+    _check_rates("cosine_decay", warmup_target=top)
     if warmup_target is not None:
-        _check_steps("cosine_decay", "warmup_steps", warmup_steps)
+        _check_steps("cosine_decay", warmup_steps=warmup_steps)
     if alpha is not None:
         final = top * alpha
-    _check_rate("cosine_decay", "final", final)
+    _check_rates("cosine_decay", final=final)
     further = () if warmup_target is None else (None, top, warmup_steps)
 
     def at(step: Number) -> Any:
@@ -278,18 +251,20 @@ def cosine_decay(
 def warm_up(rate: LearningRate, steps: int, start: float = 0.0) -> Schedule:
     """Return a linear warm-up from ``start`` to ``rate`` in ``steps`` steps; ``rate`` may be a schedule, which follows.
 
+    rate: the learning rate after the warm-up, or a schedule.
+
     >>> [pb.train.warm_up(1.0, steps=4)(n) for n in (0, 1, 4, 9)]
     [0.0, 0.25, 1.0, 1.0]
     >>> after = pb.train.warm_up(pb.train.step_decay(1.0, every=5), steps=4)
     >>> [round(after(n), 3) for n in (2, 4, 8, 9)]
     [0.5, 1.0, 1.0, 0.1]
     """
-    _check_rate("warm_up", "start", start)
-    _check_steps("warm_up", "steps", steps)
+    _check_rates("warm_up", start=start)
+    _check_steps("warm_up", steps=steps)
     if callable(rate):
         then = rate
     else:
-        _check_rate("warm_up", "rate", rate)
+        _check_rates("warm_up", rate=rate)
         then = constant_rate(rate)
 
     def at(step: Number) -> Any:
@@ -305,7 +280,6 @@ def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, e
     Both along half a cosine, as super-convergence (Smith, 2018) is usually done.
 
     peak: the largest rate.
-    steps: how many steps.
     warm: the fraction of the steps in which the rate rises.
     start: ``peak`` over the rate at the beginning.
     end: the rate at the beginning over that at the end.
@@ -314,8 +288,8 @@ def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, e
     >>> [round(cycle(n), 3) for n in (0, 15, 30, 65, 100)]
     [0.04, 0.52, 1.0, 0.5, 0.0]
     """
-    _check_rate("one_cycle", "peak", peak)
-    _check_steps("one_cycle", "steps", steps)
+    _check_rates("one_cycle", peak=peak)
+    _check_steps("one_cycle", steps=steps)
     as_number("one_cycle", "warm", warm, 0, 1)
     if not 0 < warm < 1:
         raise ArgumentError(f"one_cycle: warm must be between 0 and 1, got {warm!r}.")
@@ -336,10 +310,26 @@ def _interpolate_cosine(begin: float, end: float, part: Number) -> Any:
     return end + (begin - end) * 0.5 * (1.0 + np.cos(np.pi * part))
 
 
-def _check_rate(name: str, argument: str, value: float) -> None:
-    as_number(name, argument, value, 0)
+def _check_rates(name: str, **rates: float) -> None:
+    """Raise an error unless these arguments are numbers of 0 or more."""
+    for argument, value in rates.items():
+        as_number(name, argument, value, 0)
 
 
-def _check_steps(name: str, argument: str, value: float) -> None:
-    if as_number(name, argument, value, 0) < 1:
-        raise ArgumentError(f"{name}: {argument} must be 1 or more steps, got {value!r}.")
+def _check_steps(name: str, **steps: float) -> None:
+    """Raise an error unless these arguments are 1 or more."""
+    for argument, value in steps.items():
+        if as_number(name, argument, value, 0) < 1:
+            raise ArgumentError(f"{name}: {argument} must be 1 or more steps, got {value!r}.")
+
+
+describe_arguments(
+    [globals()[name] for name in __all__],
+    {
+        "rate": "the learning rate at the beginning.",
+        "steps": "how many steps.",
+        "factor": "what the rate is multiplied by.",
+        "final": "the rate at the end.",
+        "staircase": "whether the rate falls in steps.",
+    },
+)
