@@ -31,14 +31,12 @@ from pullback.train.data.stages import (
 from pullback.typing import Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Filter(DerivedStage):
     """The elements for which a function is true."""
 
+    label = "filter"
     function: Callable[..., Any]
-
-    def __repr__(self) -> str:
-        return f"{self.source!r} > filter"
 
     def find_length(self) -> int | float | None:
         return None
@@ -128,17 +126,15 @@ class Zip(Stage):
         return replace(self, sources=tuple(made))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PaddedBatch(DerivedStage):
     """Batches of elements of different shapes, padded to the largest of each batch or to given shapes."""
 
+    label = "padded_batch({size})"
     size: int
     drop: bool
     shapes: Any  # None, a shape, or a list of one for each part of an element
     value: float
-
-    def __repr__(self) -> str:
-        return f"{self.source!r} > padded_batch({self.size})"
 
     def find_length(self) -> int | float | None:
         n = self.source.find_length()
@@ -189,14 +185,12 @@ def _is_shape(given: object) -> bool:
     return isinstance(given, list | tuple) and all(n is None or isinstance(n, int) for n in given)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CacheStage(DerivedStage):
     """The elements of the first epoch, kept in memory."""
 
+    label = "cache"
     kept: dict[int, Any] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return f"{self.source!r} > cache"
 
     def access_rows(self, epoch: int) -> RowAccess | None:
         rows = self.source.access_rows(0)
@@ -222,15 +216,13 @@ class CacheStage(DerivedStage):
                 yield element
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ParallelMap(DerivedStage):
     """A function of each element, computed in processes; the order is kept."""
 
+    label = "map(workers={workers})"
     function: Callable[..., Any]
     workers: int
-
-    def __repr__(self) -> str:
-        return f"{self.source!r} > map(workers={self.workers})"
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
         try:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from itertools import count, islice
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -86,6 +86,11 @@ class DerivedStage(Stage):
     """A stage that changes the elements of another one."""
 
     source: Stage
+
+    label: ClassVar[str]  # how it is shown, with fields in braces
+
+    def __repr__(self) -> str:
+        return f"{self.source!r} > {self.label.format(**vars(self))}"
 
     def find_length(self) -> int | float | None:
         return self.source.find_length()
@@ -168,16 +173,14 @@ class GeneratorSource(Stage):
 # ---- shuffle, batch, map
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Shuffle(DerivedStage):
     """The elements in an order that depends on the seed and the epoch; a stream is shuffled within a buffer."""
 
+    label = "shuffle"
     buffer: int | None
     seed: int
     reshuffle: bool
-
-    def __repr__(self) -> str:
-        return f"{self.source!r} > shuffle"
 
     def _make_generator(self, epoch: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, epoch if self.reshuffle else 0])
@@ -218,15 +221,13 @@ def count_batches(elements: int, size: int, drops_remainder: bool) -> int:
     return elements // size if drops_remainder else -(-elements // size)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BatchStage(DerivedStage):
     """Batches of elements, stacked along a new first axis."""
 
+    label = "batch({size})"
     size: int
     drop: bool
-
-    def __repr__(self) -> str:
-        return f"{self.source!r} > batch({self.size})"
 
     def access_rows(self, epoch: int) -> RowAccess | None:
         rows = self.source.access_rows(epoch)
@@ -253,14 +254,12 @@ def apply_function(function: Callable[..., Any], element: Any) -> Any:
     return function(*element) if isinstance(element, tuple) else function(element)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Map(DerivedStage):
     """A function of each element; the parts of a tuple are its arguments."""
 
+    label = "map"
     function: Callable[..., Any]
-
-    def __repr__(self) -> str:
-        return f"{self.source!r} > map"
 
     def access_rows(self, epoch: int) -> RowAccess | None:
         rows = self.source.access_rows(epoch)
@@ -279,14 +278,12 @@ class Map(DerivedStage):
 # ---- take, skip, repeat
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Take(DerivedStage):
     """The first ``count`` elements."""
 
+    label = "take({count})"
     count: int
-
-    def __repr__(self) -> str:
-        return f"{self.source!r} > take({self.count})"
 
     def access_rows(self, epoch: int) -> RowAccess | None:
         rows = self.source.access_rows(epoch)
@@ -307,14 +304,12 @@ class Take(DerivedStage):
             left -= size
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Skip(DerivedStage):
     """All but the first ``count`` elements."""
 
+    label = "skip({count})"
     count: int
-
-    def __repr__(self) -> str:
-        return f"{self.source!r} > skip({self.count})"
 
     def access_rows(self, epoch: int) -> RowAccess | None:
         rows = self.source.access_rows(epoch)
@@ -375,14 +370,12 @@ class Repeat(DerivedStage):
 # ---- prefetch
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prefetch(DerivedStage):
     """The same elements; the next ones are computed in a thread while the current one is used."""
 
+    label = "prefetch({size})"
     size: int
-
-    def __repr__(self) -> str:
-        return f"{self.source!r} > prefetch({self.size})"
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
         return _prefetch(lambda: self.source.iterate_elements(epoch, start), self.size)
