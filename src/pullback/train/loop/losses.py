@@ -22,6 +22,14 @@ __all__ = [
 ]  # fmt: skip
 
 Function = Callable[..., Any]
+TAKES_CLASS_NUMBERS = (
+    functions.sparse_categorical_crossentropy, functions.sparse_softmax_cross_entropy,
+    functions.categorical_generalized_cross_entropy, functions.ctc,
+)  # fmt: skip
+TAKES_LOGITS = (
+    functions.sigmoid_cross_entropy, functions.softmax_cross_entropy, functions.sparse_softmax_cross_entropy,
+    functions.ctc,
+)  # fmt: skip
 
 
 class Loss:
@@ -96,13 +104,12 @@ class FunctionLoss(Loss):
         function: Function,
         name: str | None = None,
         reduction: str | None = "sum_over_batch_size",
-        sparse: bool = False,
-        logits: bool = False,
         **arguments: Any,
     ) -> None:
         super().__init__(name or getattr(function, "__name__", "loss"), reduction)
         self.function, self.arguments = function, arguments
-        self.sparse, self.logits = sparse, logits or bool(arguments.get("from_logits"))
+        self.sparse = function in TAKES_CLASS_NUMBERS
+        self.logits = function in TAKES_LOGITS or bool(arguments.get("from_logits"))
 
     def call(self, y_true: Value, y_pred: Value) -> Any:
         return self.function(y_true, y_pred, **self.arguments)
@@ -124,9 +131,7 @@ class FunctionLoss(Loss):
 OPTIONS = ("reduction", "name", "dtype")
 
 
-def _make_class(
-    class_name: str, function: Function, name: str | None = None, sparse: bool = False
-) -> type[FunctionLoss]:
+def _make_class(class_name: str, function: Function, name: str | None = None) -> type[FunctionLoss]:
     """Return the class of losses by one function; the function's arguments are those of the class."""
 
     def init(self: FunctionLoss, *given: Any, **more: Any) -> None:
@@ -134,7 +139,7 @@ def _make_class(
         options.pop("dtype", None)
         options.setdefault("name", name or function.__name__)
         arguments = bind_arguments(class_name, function, given, more, OPTIONS)
-        FunctionLoss.__init__(self, function, **options, sparse=sparse, **arguments)
+        FunctionLoss.__init__(self, function, **options, **arguments)
 
     takes = ", ".join([*list_arguments(function), "reduction", "name"])
     text = f"The loss ``pb.metrics.{function.__name__}``; takes {takes}."
@@ -157,15 +162,13 @@ BinaryCrossentropy = _make_class("BinaryCrossentropy", functions.binary_crossent
 BinaryFocalCrossentropy = _make_class("BinaryFocalCrossentropy", functions.binary_focal_crossentropy)
 CategoricalCrossentropy = _make_class("CategoricalCrossentropy", functions.categorical_crossentropy)
 CategoricalFocalCrossentropy = _make_class("CategoricalFocalCrossentropy", functions.categorical_focal_crossentropy)
-SparseCategoricalCrossentropy = _make_class(
-    "SparseCategoricalCrossentropy", functions.sparse_categorical_crossentropy, sparse=True
-)
+SparseCategoricalCrossentropy = _make_class("SparseCategoricalCrossentropy", functions.sparse_categorical_crossentropy)
 CategoricalGeneralizedCrossEntropy = _make_class(
-    "CategoricalGeneralizedCrossEntropy", functions.categorical_generalized_cross_entropy, sparse=True
+    "CategoricalGeneralizedCrossEntropy", functions.categorical_generalized_cross_entropy
 )
 Dice = _make_class("Dice", functions.dice)
 Tversky = _make_class("Tversky", functions.tversky)
 Circle = _make_class("Circle", functions.circle)
-CTC = _make_class("CTC", functions.ctc, sparse=True)
+CTC = _make_class("CTC", functions.ctc)
 
 install_answers("pb.train.losses")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from pullback.train.loop.weights import multiply_weights
 from pullback.transforms.modifiers import stop_gradient
 from pullback.typing import Shape, Value
 
+Kind = TypeVar("Kind", Loss, Metric)
 Function = Callable[[Any, Any], Any]
 OneLoss: TypeAlias = "str | Function | Loss | None"
 LossLike: TypeAlias = "OneLoss | Sequence[OneLoss] | Mapping[str, OneLoss]"
@@ -58,7 +59,10 @@ def _spell(name: str) -> str:
 
 
 LOSS_NAMES = {_spell(name): name for name in LOSS_FUNCTIONS} | {_spell(k): name for k, name in ALIASES.items()}
-LOSS_CLASSES = {_spell(name): getattr(loss_classes, name) for name in loss_classes.__all__ if name != "Loss"}
+LOSS_NAMES["cosinesimilarity"] = "cosine_proximity"  # the metric of this name has the other sign
+LOSS_CLASSES: dict[str, type[Loss]] = {
+    _spell(name): getattr(loss_classes, name) for name in loss_classes.__all__ if name != "Loss"
+}
 NAMES_OF_FUNCTIONS: dict[Any, str] = {getattr(functions, name): name for name in LOSS_FUNCTIONS} | {
     reduced_losses.absolute_difference: "mean_absolute_error",
     reduced_losses.huber_loss: "huber_loss",
@@ -75,18 +79,12 @@ def find_loss(given: str | Function | Loss, what: str = "compile: loss") -> Loss
     >>> find_loss("sparseCategoricalCrossentropy").sparse
     True
     """
-    if isinstance(given, Loss):
-        return given
-    if isinstance(given, type) and issubclass(given, Loss):
-        return given()
-    if _is_described(given):
-        loss: Loss = _make_described(LOSS_CLASSES, given, what)
+    if (loss := _find_object(given, Loss, LOSS_CLASSES, what)) is not None:
         return loss
     if isinstance(given, str):
         return _find_named_loss(given, what)
-    name = _find_function_name(given)
-    if name is not None:
-        return _make_loss(name)
+    if (name := _find_function_name(given)) is not None:
+        return FunctionLoss(getattr(functions, name), name)
     if not callable(given):
         raise _make_unknown_error(what, given, [*LOSS_FUNCTIONS, *ALIASES])
     return FunctionLoss(partial(_call_user_function, given), _get_display_name(given, "loss"))
@@ -96,17 +94,9 @@ def _find_named_loss(given: str, what: str) -> Loss:
     key = _spell(given)
     if key in CROSS_ENTROPIES:
         return FunctionLoss(_compute_cross_entropy, "crossentropy")
-    if key == "cosinesimilarity":
-        return _make_loss("cosine_proximity")
-    if key in LOSS_NAMES:
-        return _make_loss(LOSS_NAMES[key])
-    raise _make_unknown_error(what, given, [*LOSS_FUNCTIONS, *ALIASES])
-
-
-def _make_loss(name: str) -> Loss:
-    sparse = name.startswith("sparse_") or name in ("categorical_generalized_cross_entropy", "ctc")
-    logits = (name.endswith("cross_entropy") and not sparse) or name in ("sparse_softmax_cross_entropy", "ctc")
-    return FunctionLoss(getattr(functions, name), name, sparse=sparse, logits=logits)
+    if key not in LOSS_NAMES:
+        raise _make_unknown_error(what, given, [*LOSS_FUNCTIONS, *ALIASES])
+    return FunctionLoss(getattr(functions, LOSS_NAMES[key]), LOSS_NAMES[key])
 
 
 def _compute_cross_entropy(y: Value, p: Value) -> Any:
@@ -139,12 +129,7 @@ def find_metric(given: MetricLike, loss: Loss | None, what: str = "compile: metr
     >>> accuracy.name, accuracy(np.array([0, 1]), np.array([[3.0, 1], [3, 1]]))
     ('acc', 0.5)
     """
-    if isinstance(given, Metric):
-        return given
-    if isinstance(given, type) and issubclass(given, Metric):
-        return given()
-    if _is_described(given):
-        metric: Metric = _make_described(METRIC_CLASSES, given, what)
+    if (metric := _find_object(given, Metric, METRIC_CLASSES, what)) is not None:
         return metric
     if isinstance(given, str):
         return _find_named_metric(given, loss, what)
@@ -195,6 +180,20 @@ def _compute_accuracy(loss: Loss | None, y: Value, prediction: Value) -> Any:
     if sparse or tuple(y.shape) in (shape[:-1], (*shape[:-1], 1)):
         return functions.sparse_categorical_accuracy(y, prediction)
     return functions.categorical_accuracy(y, prediction)
+
+
+def _find_object(given: Any, kind: type[Kind], classes: Mapping[str, type[Kind]], what: str) -> Kind | None:
+    """Return a loss or metric that is given itself, as its class, or as files have it; None for any other."""
+    if isinstance(given, kind):
+        return given
+    if isinstance(given, type) and issubclass(given, kind):
+        return given()
+    if not _is_described(given):
+        return None
+    described = classes.get(_spell(given["class_name"]))
+    if described is None:
+        raise _make_unknown_error(what, given["class_name"], [one.__name__ for one in classes.values()])
+    return described(**given.get("config", {}))
 
 
 def _find_function_name(given: object) -> str | None:
@@ -524,11 +523,3 @@ def _find_own(given: Any) -> Any:
         return own
     config, make = given.get("config", {}), getattr(own, "from_config", None)
     return own(**config) if make is None else make(config)
-
-
-def _make_described(kinds: Mapping[str, Any], given: Any, what: str) -> Any:
-    """Return the loss or metric of a class name and arguments."""
-    kind = kinds.get(_spell(given["class_name"]))
-    if kind is None:
-        raise _make_unknown_error(what, given["class_name"], [one.__name__ for one in kinds.values()])
-    return kind(**given.get("config", {}))
