@@ -28,7 +28,7 @@ def test_layout_check_finds_moved_field(field: str, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        ("object", type("object", (), {"__basicsize__": 24}), "an object, bytes, list or tuple of"),
+        ("object", SimpleNamespace(__basicsize__=24), "an object, bytes, list or tuple of"),
         ("sys", SimpleNamespace(byteorder="big"), "an address of 8 bytes, the lowest first,"),
         ("np", SimpleNamespace(ndarray=SimpleNamespace(__basicsize__=80)), "an array of 96 bytes, but of 80,"),
     ],
