@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -585,3 +587,25 @@ def test_batched_dot_product_gradient() -> None:
     x = np.array([1.0, 2.0, 3.0, 4.0]).reshape(2, 1, 2)
     gradient = pb.compile(pb.grad(lambda w: np.sum((x @ w) ** 2)))(np.ones((2, 2, 1)))
     np.testing.assert_array_equal(gradient.ravel(), [6.0, 12.0, 42.0, 56.0])
+
+
+FIRST_COMPILATION = """
+import gc
+import numpy as np
+import pullback as pb
+if {frozen}:
+    gc.freeze()
+gc.collect()
+pb.compile(lambda x: np.sum(x * x), cache=False)(np.ones(3))
+print(len(gc.get_objects(0)) + len(gc.get_objects(1)), gc.get_freeze_count())
+"""
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_modules_imported_for_the_first_compilation_are_old_objects_unless_the_user_has_frozen_some(
+    frozen: bool,
+) -> None:
+    command = [sys.executable, "-c", FIRST_COMPILATION.format(frozen=frozen)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    young, kept = map(int, run.stdout.split())
+    assert (young < 5000, kept > 0) == (not frozen, frozen)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import update_wrapper
+from functools import lru_cache, update_wrapper
 from inspect import Parameter, signature
 from time import perf_counter
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, MethodType
@@ -297,7 +298,20 @@ def pause_garbage_collection() -> Iterator[None]:
         yield
     finally:
         if on:
+            _age_imported_modules("pullback.compiler.codegen.module" in sys.modules)
             gc.enable()
+
+
+@lru_cache(2)
+def _age_imported_modules(has_emitter: bool) -> None:
+    """Make all objects old ones of the garbage collector, once without and once with the stages that emit code.
+
+    These stages are imported when a program is first compiled.  Their 40,000 objects stay; the next collection of
+    young ones, often in the call of another program, would go through them.
+    """
+    if hasattr(gc, "freeze") and not gc.get_freeze_count():  # PyPy has none; what the user has frozen stays so
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _make_runner(traced: Graph, backend: str, target: Target | None, options: Options, use_cache: bool) -> Any:
