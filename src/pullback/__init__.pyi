@@ -27,7 +27,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 V = TypeVar("V")
 
 class CellState(NamedTuple, Generic[V]):
-    """The state of a cell: its memory ``c`` and its output ``h``; of several cells, a list of each."""
+    """The state of an LSTM cell: its cell state ``c`` and its output ``h``; for several cells, a list of each."""
 
     c: V
     h: V
@@ -1245,11 +1245,11 @@ def full_like(x: TensorOrNested, /, fill_value: Number, dtype: DType = None) -> 
 def full_like(x: ArrayLike, /, fill_value: Number, dtype: DType = None) -> Array: ...
 @overload
 def gather(x: TensorOrNested, indices: TensorLike, /, axis: Axis = 0, batch_dims: int = 0) -> Tensor:
-    """Return the slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together."""
+    """Return the slices of ``x`` at these positions along ``axis``; ``batch_dims`` leading axes belong together."""
 
 @overload
 def gather(x: TensorLike, indices: TensorOrNested, /, axis: Axis = 0, batch_dims: int = 0) -> Tensor:
-    """Return the slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together."""
+    """Return the slices of ``x`` at these positions along ``axis``; ``batch_dims`` leading axes belong together."""
 
 @overload
 def gather(x: ArrayLike, indices: ArrayLike, /, axis: Axis = 0, batch_dims: int = 0) -> Array: ...
@@ -2241,7 +2241,7 @@ def slice4d(x: TensorOrNested, begin: Lengths, size: Lengths | None = None) -> T
 def slice4d(x: ArrayLike, begin: Lengths, size: Lengths | None = None) -> Array: ...
 @overload
 def softmax(logits: TensorOrNested, /, dim: int = -1, axis: Axis = None) -> Tensor:
-    """Return ``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too."""
+    """Return ``exp(logits)`` divided by its sum over ``dim``; ``axis`` is another name for ``dim``."""
 
 @overload
 def softmax(logits: ArrayLike, /, dim: int = -1, axis: Axis = None) -> Array: ...

@@ -70,7 +70,7 @@ def diagnose(f: Callable[..., Any]) -> Diagnosed:
 
 @contextmanager
 def debug_nans() -> Iterator[None]:
-    """Raise an error for a NaN or infinity in this block and thread that names the op it came from.
+    """In this block and thread, raise an error that names the op if a NaN or infinity comes up.
 
     It checks the results of ``grad`` and similar functions, ``variable_grads``, ``jvp``, ``vjp``, ``linearize``,
     ``jacobian``, ``hessian``, ``hvp``, their sparse versions, ``GradientTape``, and compiled functions.  Without a

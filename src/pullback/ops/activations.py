@@ -417,7 +417,7 @@ def _choose_pull_softmax(g: Value, z: Value, dim: int, axis: int | None) -> Any:
     lower=made_of(_compose_softmax),
 )
 def softmax(logits: TensorLike, /, dim: int = -1, axis: Axis = None) -> Any:
-    """Return ``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too.
+    """Return ``exp(logits)`` divided by its sum over ``dim``; ``axis`` is another name for ``dim``.
 
     logits: scores, whose exponentials are proportional to probabilities.
     dim: the axis of the classes.

@@ -120,7 +120,7 @@ def _pull_gather(g: Value, x_shape: Shape, indices: Value, axis: int, batch_dims
     lower=call("take"),
 )  # fmt: skip
 def gather(x: TensorLike, indices: TensorLike, /, axis: Axis = 0, batch_dims: int = 0) -> Any:
-    """Return the slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together.
+    """Return the slices of ``x`` at these positions along ``axis``; ``batch_dims`` leading axes belong together.
 
     x: a tensor, an array or a number.
     indices: integers: the positions.

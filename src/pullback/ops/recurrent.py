@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 
 class CellState(NamedTuple):
-    """The state of a cell: its memory ``c`` and its output ``h``; of several cells, a list of each.
+    """The state of an LSTM cell: its cell state ``c`` and its output ``h``; for several cells, a list of each.
 
     >>> pb.CellState(c=1.0, h=2.0).h
     2.0

@@ -86,7 +86,7 @@ def non_max_suppression(
     iou_threshold: float | None = 0.5,
     score_threshold: float | None = ...,
 ) -> Tensor:
-    """Return the indices of boxes that overlap no better one by more than ``iou_threshold``, the best first."""
+    """Return the indices of the boxes, best first, without those that overlap a better one by ``iou_threshold``."""
 
 @overload
 def non_max_suppression(
@@ -96,7 +96,7 @@ def non_max_suppression(
     iou_threshold: float | None = 0.5,
     score_threshold: float | None = ...,
 ) -> Tensor:
-    """Return the indices of boxes that overlap no better one by more than ``iou_threshold``, the best first."""
+    """Return the indices of the boxes, best first, without those that overlap a better one by ``iou_threshold``."""
 
 @overload
 def non_max_suppression(

@@ -461,7 +461,7 @@ class TensorOps:
     def gammaln(self) -> Tensor:
         """Return the logarithm of the absolute value of the gamma function."""
     def gather(self, indices: TensorLike, /, axis: Axis = 0, batch_dims: int = 0) -> Tensor:
-        """Return the slices of ``x`` at these positions along ``axis``; the first ``batch_dims`` axes go together."""
+        """Return the slices of ``x`` at these positions along ``axis``; ``batch_dims`` leading axes belong together."""
     def gather_nd(self, indices: TensorLike, /) -> Tensor:
         """Return the slices of ``x`` at coordinates, which are along the last axis of ``indices``."""
     def gelu(self, approximate: bool = False) -> Tensor:
@@ -824,7 +824,7 @@ class TensorOps:
     def slice4d(self, begin: Lengths, size: Lengths | None = None) -> Tensor:
         """Return ``slice`` of a tensor of rank 4."""
     def softmax(self, dim: int = -1, axis: Axis = None) -> Tensor:
-        """Return ``exp(logits)`` divided by its sum over ``dim``, which may be called ``axis`` too."""
+        """Return ``exp(logits)`` divided by its sum over ``dim``; ``axis`` is another name for ``dim``."""
     def softplus(self) -> Tensor:
         """Return ``log(1 + exp(x))``, without overflow."""
     def solve(self, y: TensorLike, /) -> Tensor:

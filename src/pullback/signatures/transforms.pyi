@@ -512,7 +512,7 @@ def vjp(
     has_aux: Literal[False] = False,
     **kwargs: Any,
 ) -> tuple[R, Callable[[Any], tuple[Any, ...]]]:
-    """Return the value of ``f(*args, **kwargs)``, and ``pull``, from a cotangent of the value to those of ``args``."""
+    """Return the value of ``f(*args, **kwargs)``, and ``pull``, which maps a cotangent to those of ``args``."""
 
 @overload
 def vjp(
@@ -544,7 +544,7 @@ def linearize(
     has_aux: Literal[False] = False,
     **kwargs: Any,
 ) -> tuple[R, Callable[..., R]]:
-    """Return the value of ``f(*args, **kwargs)``, and ``push``, from tangents of ``args`` to that of the value."""
+    """Return the value of ``f(*args, **kwargs)``, and ``push``, which maps tangents of ``args`` to its tangent."""
 
 @overload
 def linearize(
@@ -659,7 +659,7 @@ def hvp(
     argnames: ArgNames = None,
     **kwargs: Any,
 ) -> Tensor:
-    """Return the hessian of ``f`` at ``x`` times ``v``, which is built like ``x``, at the cost of a few gradients."""
+    """Return the hessian of ``f`` at ``x`` times ``v``, a tree like ``x``, at the cost of a few gradients."""
 
 @overload
 def hvp(
@@ -675,12 +675,12 @@ def sparse_hessian(f: Callable[P, Any], *, argnums: ArgNums = None, argnames: Ar
 
 @overload
 def vmap(f: D, in_axes: Any = 0, out_axes: Any = 0) -> D:
-    """Return ``f`` of many examples, made from ``f`` of one."""
+    """Return a function that applies ``f``, written for one example, to many examples at once."""
 
 @overload
 def vmap(f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]: ...
 def recompute_grad(f: F) -> F:
-    """Return ``f`` with the same gradient, for which only inputs are kept; the rest is computed again."""
+    """Return ``f`` with gradient checkpointing: only its inputs are kept, the rest is computed again."""
 
 checkpoint = recompute_grad
 
@@ -797,7 +797,7 @@ def straight_through(f: F) -> F:
 
 @overload
 def stop_gradient(x: Tensor | complex) -> Tensor:
-    """Return the value of ``x``, which no transform follows any further."""
+    """Return ``x`` as a constant: no gradient passes through it."""
 
 @overload
 def stop_gradient(x: X) -> X: ...

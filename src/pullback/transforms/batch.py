@@ -448,11 +448,11 @@ def take_out(v: Any, axis: int, number: int, size: int) -> Any:
 
 
 def vmap(f: Callable[..., Any], in_axes: Lengths = 0, out_axes: int = 0) -> Mapped:
-    """Return ``f`` of many examples, made from ``f`` of one.
+    """Return a function that applies ``f``, written for one example, to many examples at once.
 
     ``in_axes``: along which axis of each argument the examples lie: a number for all of them, or a list with one
     for each; ``None`` is for what is the same for all examples.  An argument that is a tree may have a tree of them.
-    ``out_axes``: where they are to lie in the results.  Keyword arguments have their examples along axis 0.
+    ``out_axes``: along which axes they lie in the results.  Keyword arguments have their examples along axis 0.
 
     >>> import numpy as np, pullback as pb
     >>> pb.vmap(np.dot)(np.ones((3, 2)), np.arange(6.0).reshape(3, 2))

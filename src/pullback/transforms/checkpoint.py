@@ -195,7 +195,7 @@ class Recomputed(Customized):
 
 
 def recompute_grad(f: Callable[..., Any]) -> Any:
-    """Return ``f`` with the same gradient, for which only inputs are kept; the rest is computed again.
+    """Return ``f`` with gradient checkpointing: only its inputs are kept, the rest is computed again.
 
     Intermediate results are not held in memory until the backward pass, where ``f`` runs a second time.  Of a chain of
     100 layers in 10 parts, each of them wrapped, 10 inputs are kept and the results inside one part at a time:

@@ -151,7 +151,7 @@ def custom_jvp(f: Callable[..., Any] | None = None, *, jvp: Callable[..., Any] |
 
     f: any function of tensors or trees of them; keyword arguments are passed on and not differentiated.
     jvp: the rule, ``rule(primals, tangents)``, which returns ``(value, tangent)``.  ``primals`` is the tuple of the
-        arguments, ``tangents`` that of their tangents: zeros where one does not move, ``None`` for what is no tensor.
+        arguments, ``tangents`` that of their tangents: zeros for constants, ``None`` for what is not a tensor.
         ``@f.defjvp`` and ``f.defjvps`` state it afterwards.
 
     Forward mode runs the rule; reverse mode transposes it, so it must be linear in the tangents.  The rule is itself

@@ -261,8 +261,7 @@ def custom_root(f: Callable[..., Any], solve: Callable[..., Any]) -> Root:
 def custom_fixed_point(f: Callable[..., Any], solve: Callable[..., Any] | None = None) -> FixedPoint:
     """Return ``point(x0, *params)``: the solution of ``x = f(x, *params)`` that ``solve`` finds, differentiable.
 
-    All else is as in ``custom_root``.  Without ``solve``, ``f`` is applied again and again until ``x`` stays where it
-    is.
+    Everything else is as in ``custom_root``.  Without ``solve``, ``f`` is applied until ``x`` no longer changes.
 
     >>> import pullback as pb
     >>> point = pb.custom_fixed_point(lambda x, a: (x + a / x) / 2)  # Heron's way to the square root

@@ -185,9 +185,10 @@ def jacobian(
 ) -> Jacobian:
     """Return ``J(x, **kwargs)``: the derivatives of all elements of ``f(x)`` by all elements of ``x``.
 
-    Its shape is that of the result followed by that of ``x``; where they are trees, it is a tree like the result of
-    trees like ``x``.  ``mode`` is ``"forward"`` (a pass for each element of ``x``), ``"reverse"`` (one for each element
-    of the result) or ``"auto"``, which is whichever are fewer.  All passes are made at once.
+    Its shape is that of the result followed by that of ``x``.  Where they are trees, it has the structure of the
+    result, with trees of the structure of ``x`` in place of its leaves.
+    ``mode`` is ``"forward"`` (a pass for each element of ``x``), ``"reverse"`` (one for each element of the result) or
+    ``"auto"``, which is whichever are fewer.  All passes are made at once.
     ``argnums`` and ``argnames`` choose the arguments to differentiate by, as in ``grad``; then ``J`` is called as ``f``
     is.  ``has_aux=True``: ``f`` returns ``(y, aux)`` and the result is ``(jacobian, aux)``.
 
@@ -255,7 +256,7 @@ def hessian(
 def hvp(
     f: Callable[..., Any], x: Any, v: Any, /, *, argnums: Any = None, argnames: Any = None, **kwargs: object
 ) -> Any:
-    """Return the hessian of ``f`` at ``x`` times ``v``, which is built like ``x``, at the cost of a few gradients.
+    """Return the hessian of ``f`` at ``x`` times ``v``, a tree like ``x``, at the cost of a few gradients.
 
     Keywords are passed on to ``f``.  With ``argnums`` or ``argnames``, which choose the arguments to differentiate by,
     ``x`` is the list of all positional arguments of ``f``, and ``v`` belongs to the chosen one, or is a tuple with an

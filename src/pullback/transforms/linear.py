@@ -134,10 +134,10 @@ def vjp(
     has_aux: bool = False,
     **kwargs: object,
 ) -> tuple[Any, ...]:
-    """Return the value of ``f(*args, **kwargs)``, and ``pull``, from a cotangent of the value to those of ``args``.
+    """Return the value of ``f(*args, **kwargs)``, and ``pull``, which maps a cotangent to those of ``args``.
 
     ``f`` is run once; ``pull`` may be called many times, under ``vmap`` as well, and it can be differentiated.  It
-    takes what is built like the value, and gives a tuple with one entry for each positional argument.
+    takes a tree of the structure of the value, and returns a tuple with one entry for each positional argument.
     ``argnums`` and ``argnames`` choose other arguments to differentiate by: one gives its cotangent, a tuple of them a
     tuple.  ``has_aux=True``: ``f`` returns ``(y, aux)`` and the result is ``(y, pull, aux)``.
 
@@ -193,7 +193,7 @@ def linearize(
     has_aux: bool = False,
     **kwargs: object,
 ) -> tuple[Any, ...]:
-    """Return the value of ``f(*args, **kwargs)``, and ``push``, from tangents of ``args`` to that of the value.
+    """Return the value of ``f(*args, **kwargs)``, and ``push``, which maps tangents of ``args`` to its tangent.
 
     As ``jvp``, for many tangents at the same point: ``f`` is run once, and only what is linear in the tangents is left
     to do in ``push``.  It takes a tangent for each positional argument, or for each that ``argnums`` and ``argnames``

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 def stop_gradient(x: Value) -> Any:
-    """Return the value of ``x``, which no transform follows any further.
+    """Return ``x`` as a constant: no gradient passes through it.
 
-    ``x`` is a tensor, an array or a number, or a tree of them; what is no number in a tree stays as it is.
+    ``x`` is a tensor, an array or a number, or a tree of them; what is not a number in a tree is returned unchanged.
 
     >>> import pullback as pb
     >>> pb.grad(lambda x: pb.stop_gradient(x) * x)(3.0)
@@ -281,8 +281,8 @@ def tap_gradient(x: object, callback: Callable[[Any], Any]) -> Any:
     """Return ``x``; in every backward pass ``callback`` is called with its cotangent.
 
     It gets a tensor with plain values, or a tree of them if ``x`` is one; what it returns is not used.  Inside ``vmap``
-    it is called for each example, and in a compiled function on every run.  A second order goes back through the point
-    once more, so it calls once more; forward mode does not go back.
+    it is called for each example, and in a compiled function on every run.  For second derivatives it is called once
+    more; in forward mode it is not called.
 
     >>> import pullback as pb
     >>> seen = []

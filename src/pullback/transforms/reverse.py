@@ -54,9 +54,10 @@ class UnconnectedGradients(StrEnum):
 class GradientTape:
     """Records what is computed in a ``with`` block, and differentiates it afterwards.
 
-    Trainable variables that are read are followed by themselves; tensors when they are given to ``watch``.
-    A tape answers once, unless it is ``persistent``.  Tapes nest for higher derivatives: a tape does not record the
-    gradients that are taken from it, and warns if that is done inside its block.
+    Trainable variables that are read are watched automatically, tensors when they are given to ``watch``.
+    Gradients can be taken once, or any number of times if the tape is ``persistent``.  Tapes nest for higher
+    derivatives: a tape does not record the gradients that are taken from it, and warns if that is done inside its
+    block.
 
     persistent: whether ``gradient`` may be called several times.
     watch_accessed_variables: whether variables that are read are watched.

@@ -195,9 +195,9 @@ def sparse_jacobian(f: Callable[..., Any], *, argnums: ArgNums = None, argnames:
     """Return ``J(x)``: the jacobian of ``f(x)`` as a sparse array of SciPy's (CSR), a row per result.
 
     ``argnums`` or ``argnames`` chooses the one argument to differentiate by; then ``J`` is called as ``f`` is.
-    Which places may differ from zero is found from the recorded program: both branches of a ``where`` count, and what
-    an op mixes in a way it does not tell counts as mixed throughout.  The pattern is kept for further calls, and found
-    anew as soon as ``f`` runs otherwise: another shape, another way through its ``if``, other positions picked.
+    Which places may differ from zero is found from the recorded program: both branches of a ``where`` count, and an
+    op whose pattern is not known counts as dense.  The pattern is kept for further calls, and found again when ``f``
+    runs other ops: for another shape, another branch of an ``if``, or other indices.
 
     >>> import numpy as np, pullback as pb
     >>> J = pb.sparse_jacobian(lambda x: x[1:] * x[:-1])(np.array([1.0, 2.0, 3.0]))

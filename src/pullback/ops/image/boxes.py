@@ -144,7 +144,7 @@ def non_max_suppression(
     boxes: TensorLike, scores: TensorLike, max_output_size: int, iou_threshold: float | None = 0.5,
     score_threshold: float | None = -inf,
 ) -> Any:  # fmt: skip
-    """Return the indices of boxes that overlap no better one by more than ``iou_threshold``, the best first.
+    """Return the indices of the boxes, best first, without those that overlap a better one by ``iou_threshold``.
 
     boxes: rows [y1, x1, y2, x2].
     scores: a number for each box.

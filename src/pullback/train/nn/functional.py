@@ -199,7 +199,7 @@ def model(inputs: SymbolicTensors, outputs: SymbolicTensors, name: str = "", tra
     """Return a model from inputs to outputs: layers applied to ``pb.input`` and to each other's outputs.
 
     - inputs: one input, a list of them, or a dict; by its keys, ``fit``, ``predict`` and calls take dicts of arrays.
-    - outputs: one output, a list of them, or a dict, as which the model then returns them.
+    - outputs: one output, a list of them, or a dict; the model returns its results in the same form.
     - name: the name of the model.
     - trainable: whether training changes its variables.
 

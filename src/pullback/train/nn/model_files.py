@@ -60,7 +60,7 @@ def _load_own(path: StrPath, compile: bool) -> Model:
 def load_layers_model(path: StrPath, compile: bool = True, custom_objects: Mapping[str, Any] | None = None) -> Model:
     """Return the model of a file of TensorFlow.js or Keras, with its weights; files of ``model.save`` are read too.
 
-    Nothing in a file is run, and an argument that is unknown here is refused by name unless it means nothing.
+    Nothing in a file is run.  An argument that is unknown here raises an error, unless it has no effect.
 
     path: a ``model.json`` of TensorFlow.js, or its folder; a ``.keras`` archive or an ``.h5`` file of Keras.
     compile: whether to compile the model with the optimizer, losses and metrics of the file, if it has them.

@@ -279,7 +279,7 @@ def input(
     - shape: the shape of one example; None is an unknown length.
     - dtype: the dtype of the values.
     - name: the name of the input, by which ``fit`` takes a dict.
-    - batch_size: accepted, as other libraries have it; batches may have any size.
+    - batch_size: accepted as in other libraries, without effect: batches may have any size.
     - batch_shape: the shape with the batch in front, in place of ``shape``.
     - sparse: only False: arrays are dense.
 
