@@ -106,7 +106,7 @@ def list_imports(node: ast.AST) -> list[str]:
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
         return ["." * node.level + (node.module or "")]
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "import_package":
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "import_package":
         return [a.value for a in node.args[:1] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
     return []
 

@@ -29,6 +29,7 @@ def repeat(f: Any, *args: Any) -> list[Any]:
     return [*made, np.asarray(pb.random.uniform((3,), dtype="f8"))]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", DRAWS)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_compiled_draws_equal_eager_draws(name: str, dtype: str) -> None:

@@ -19,7 +19,7 @@ from pullback.compiler.runtime.llvm import llvm_available
 from pullback.compiler.target import MAX_ISA, get_own_target
 
 HERE = Path(__file__)
-PROGRAMS, AT_ONCE = (20_000, 500) if ALL else (25, 25)
+PROGRAMS, AT_ONCE = (20_000, 500) if ALL else (15, 15)
 FILES = sorted(HERE.parent.rglob("test_*.py"))
 
 pytestmark = [
@@ -46,7 +46,7 @@ def test_random_programs_on_every_isa(isa: str, first: int) -> None:
 @pytest.mark.parametrize("isa", [isa for isa in RUNNABLE if isa != get_own_target().isa])
 def test_compiler_tests_on_every_isa(isa: str) -> None:
     flags = ["-q", "-n", "0", "-p", "no:cacheprovider"]
-    files = map(str, sample(FILES, 15, first=RUNNABLE.index(isa)))  # collecting takes as long as running
+    files = map(str, sample(FILES, 30, first=RUNNABLE.index(isa)))  # collecting takes as long as running
     done = run(isa, "-m", "pytest", *flags, *files, PULLBACK_TEST_SAMPLE="1" if ALL else "8")
     assert done.returncode == 0, f"{isa}, exit {done.returncode}: {done.stdout[-4000:]}{done.stderr[-1000:]}"
 

@@ -43,6 +43,7 @@ def same(f: Any, *args: Any, backend: str = "auto", rtol: float = 1e-6) -> None:
 # ------------------------------------------------------------------ dtypes
 
 
+@pytest.mark.sampled(2)
 @BACKENDS
 @pytest.mark.parametrize("to", ["bool", "int8", "uint8", "uint16", "int32", "uint32", "int64", "uint64", "float16"])
 @pytest.mark.parametrize("of", ["float32", "float64", "int64"])
@@ -51,6 +52,7 @@ def test_casts_wrap_as_in_numpy(of: str, to: str, backend: str) -> None:
     same(lambda x: pb.cast(x + x, to), pb.tensor(x), backend=backend)
 
 
+@pytest.mark.sampled(3)
 @BACKENDS
 @pytest.mark.parametrize(
     ("kind", "number"),
@@ -86,7 +88,7 @@ def test_arithmetic_of_python_numbers_does_not_widen_dtype(backend: str) -> None
 # ------------------------------------------------------------------ folds, views, products
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @BACKENDS
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod", "log_sum_exp", "var"])
 @pytest.mark.parametrize(

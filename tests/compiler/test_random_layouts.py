@@ -50,6 +50,7 @@ def draw_program(seed: int) -> Any:
     return f
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_programs_of_every_memory_layout_match_numpy(seed: int, layout: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from exhaustive import sample
 
 import pullback as pb
 
@@ -49,7 +50,7 @@ def write_twice(x: Any, y: Any, c: float) -> Any:
     return before + z
 
 
-@pytest.mark.parametrize("seed", [*range(12), 40, 73, 128, 152, 204, 271])
+@pytest.mark.parametrize("seed", [*sample(range(12), 4), 40, 73, 128, 152, 204, 271])
 def test_random_loops_compiled_equal_eager(seed: int) -> None:
     random = np.random.default_rng(seed)
     f = draw_function(random, 2, 2)

@@ -47,7 +47,7 @@ def test_panel_products_stay_inside_their_arrays(
             np.testing.assert_allclose(found, expected, 1e-4, 1e-3 if dtype == "f4" else 1e-10)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("left", [False, True])

@@ -76,7 +76,7 @@ def compute(name: str, isa: str, dtype: str) -> tuple[Any, Any, Any]:
         return x, *both(x)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("isa", ["", *ISAS])
 @pytest.mark.parametrize("name", LIMITS)
@@ -93,7 +93,7 @@ def test_function_and_gradient_limits_at_infinity_are_exact(name: str, isa: str,
         np.testing.assert_array_equal(slope[side], np.full(side.sum(), slope_limit, dtype))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("name", LIMITS)

@@ -10,6 +10,7 @@ from typing import Any
 import lanes
 import numpy as np
 import pytest
+from exhaustive import ALL
 from isas import RUNNABLE
 
 import pullback as pb
@@ -81,7 +82,9 @@ def test_every_function_of_lowerings_is_tested() -> None:
 def test_errors_are_within_accuracy_page(name: str, dtype: str) -> None:
     if dtype == "f8" and not lanes.PRECISE:
         pytest.skip("long double has no more digits than double here")
-    found, where = lanes.error(name, dtype, lanes.WIDTHS[dtype][-1], *lanes.arguments(name, dtype))
+    found, where = lanes.error(
+        name, dtype, lanes.WIDTHS[dtype][-1], *lanes.arguments(name, dtype, n=4000 if ALL else 1500)
+    )
     assert found <= (FOUND[name] if get_target().has_fma else lanes.BOUND)[dtype], where
 
 
@@ -103,6 +106,7 @@ def test_shifts_of_bools_have_no_vector_code(name: str) -> None:
         getattr(VectorFunctions(code), name)(x, x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("dtype", "width"), FLOATS)
 def test_every_vector_width_agrees(dtype: str, width: int) -> None:
     widest = lanes.WIDTHS[dtype][-1]
@@ -129,6 +133,7 @@ def test_special_values_match_numpy(name: str, dtype: str, has_fma: bool) -> Non
     assert not bad.any(), show(bad, *xs, got, want)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("dtype", "width"), FLOATS)
 def test_exact_functions_match_numpy(dtype: str, width: int) -> None:
     with_and_without_fma = (True, False) if width == 4 else (True,)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from exhaustive import sample
 
 import pullback as pb
 from pullback.compiler.builder import TYPES, Code, Value, code_of
@@ -113,7 +114,7 @@ def agrees_with_emission(n: Node) -> bool:
 def test_scalar_op_has_machine_code_where_its_lowering_fits(op: Any) -> None:
     samples, params = op.acts.samples()[0]
     checked = 0
-    for dtype in (None, *TYPES):
+    for dtype in (None, *sample([*TYPES], 3, first=len(op.name) % 3)):
         arrays = [np.ones(7, dtype or (x.dtype if isinstance(x, np.ndarray | np.generic) else float)) for x in samples]
         cases = [arrays, *((x, *arrays[1:]) for x in NUMBERS), *((*arrays[:-1], x) for x in NUMBERS)]
         for args in cases if len(samples) > 1 else [arrays]:

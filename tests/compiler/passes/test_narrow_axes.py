@@ -42,6 +42,7 @@ def between(x: Any) -> Any:
     return np.sum(np.sqrt(np.sum((x[:, None] - x[:20] * 2.0) ** 2, -1) + 0.1))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("f", [energy, scaled, shared, largest, between])
 @pytest.mark.parametrize(("coordinates", "dtype"), [(2, "f8"), (3, "f4"), (4, "f8"), (7, "f4")])
 def test_pairwise_distance_gradients_match_eager(
@@ -127,6 +128,7 @@ NARROW: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NARROW)
 @pytest.mark.parametrize(("shape", "dtype"), [((37, 3), "f8"), ((16, 2), "f4"), ((101, 7), "f8")])
 def test_narrow_last_axis_gradients(

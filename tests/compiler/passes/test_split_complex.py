@@ -50,6 +50,7 @@ def compare(found: Any, expected: Any) -> None:
     np.testing.assert_allclose(found, expected, tolerance, tolerance)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["c8", "c16"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_complex_arithmetic_matches_numpy(name: str, dtype: str) -> None:
@@ -64,6 +65,7 @@ def test_complex_ops_without_formula_run_on_host(name: str) -> None:
     compare(pb.compile(ON_HOST[name])(X, Y, R), ON_HOST[name](X, Y, R))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in ("parts", "casts")])
 def test_compiled_complex_gradients_match_eager(name: str) -> None:
     def f(x: Any, y: Any, r: Any) -> Any:

@@ -55,6 +55,7 @@ def sum_rows(x: Any) -> Any:
     return np.sum(x, axis=-1, keepdims=True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [LINE, ROWS], ids=["line", "rows"])
 @pytest.mark.parametrize("op", SCALAR, ids=lambda op: op.name)
@@ -90,6 +91,7 @@ def test_division_is_counted_twice_if_it_is_computed_twice(monkeypatch: pytest.M
     assert count(emit(f, x)) == kept + 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("op", SCALAR, ids=lambda op: op.name)
 def test_value_of_costly_op_is_stored_between_kernels(op: Any) -> None:
     call, inputs = build_call(op, LINE, "float32")

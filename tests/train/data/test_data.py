@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from exhaustive import sample
 
 import pullback as pb
 from pullback.errors import ArgumentError, DataError, ShapeError
@@ -93,7 +94,7 @@ def test_resume_at_every_position(source: Callable[[], Any], pipeline: str) -> N
     assert epochs[0]
     assert all(map(len, epochs))
     for epoch, whole in enumerate(epochs):
-        for k in range(len(whole) + 1):
+        for k in sample(range(len(whole) + 1), 3, first=epoch):
             data = made()
             for _ in range(epoch):
                 list(data)

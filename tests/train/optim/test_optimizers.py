@@ -325,6 +325,7 @@ def test_step_does_not_change_tensors_read_before(size: int, hold: Any) -> None:
     assert (optimizer.state_dict()[f"{v.name}/momentum"] != 0.0).all()
 
 
+@pytest.mark.sampled(2)
 @every_optimizer
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_large_variables_are_updated_in_blocks_like_small_ones(make: Any, order: Any) -> None:

@@ -28,6 +28,7 @@ def test_last_vector_stores_and_reduces_each_element_once(dtype: str) -> None:
             np.testing.assert_allclose(a, b, 1e-5 if dtype == "f4" else 1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("shape", [(6401,), (6463,), (35003,), (3, 6417), (2, 40001)])
 def test_loop_of_a_costly_kernel_reduces_its_last_vector_once(shape: tuple[int, ...], dtype: str) -> None:
@@ -52,6 +53,7 @@ def test_last_vector_of_kernel_that_overwrites_its_operand() -> None:
         np.testing.assert_allclose(compile_once(f)(x, w), f(x, w), 1e-12, 1e-15)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("rare", [np.inf, -np.inf, np.nan, 0.0, -1.0, 1e-320, 1e30, -1e30, 95.0, -95.0])
 def test_slow_path_changes_only_rare_lanes(rare: float, dtype: str) -> None:
