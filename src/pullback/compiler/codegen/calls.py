@@ -33,23 +33,20 @@ def call_kernel(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> N
         return
     aliases = _find_overwritten(module, k, loops.arrays)
     w = module.emit_loops(loops.plan, bool(aliases))
-    module.declared |= w.declared
-    module.helpers.update(w.helpers)
-    name = module.name(w.function._replace(aliases=aliases))
+    name = module.add(w._replace(function=w.function._replace(aliases=aliases)))
     count = len(loops.offsets)
     arrays, after = loops.arrays[:count], loops.arrays[count:]
     given: list[Operand] = [module.address(n, at) for n, at in zip(arrays, loops.offsets, strict=True)]
     if w.finish is None:
         given += map(module.address, after)
-    scratch, partial = module.find_memory(("scratch", k.number)), module.partial(k.number, plan)
-    if plan.workers > 1:
-        module.call_in_parallel(code, work, name, [*given, partial, scratch], plan.time)
-    elif work.parts == 1:
-        code.call_void(name, [*given, integer(0), integer(work.rows), partial, scratch])
+    partial = module.partial(k.number, plan)
+    given += [partial, module.find_memory(("scratch", k.number))]
+    if work.workers > 1 or work.parts == 1:
+        module.call_kernel(code, work, name, given)
     elif loops.plan in module.repeated:
-        _call_shared_parts(module, code, work, name, [*given, partial, scratch])
+        _call_shared_parts(module, code, work, name, given)
     else:
-        _call_parts(code, work, name, [*given, partial, scratch])
+        _call_parts(code, work, name, given)
     if w.finish:
         code.call_void(module.name(w.finish), [*map(module.address, after), partial, integer(work.parts)])
 
@@ -121,20 +118,14 @@ def _find_arguments(module: ModuleBuilder, n: Node) -> list[Operand]:
 def call_whole(
     module: ModuleBuilder, code: CallList, step: ScheduledStep, w: KernelCode, given: Sequence[Operand] | None = None
 ) -> None:
-    """Call a kernel for all its rows, in one thread or several.
+    """Call the kernel of a node without partial results.
 
     ``given`` are the addresses of its arrays; by default those of the node's arguments and of the node.
     """
     n: Node = step.what
-    name = module.name(w.function)
-    module.declared |= w.declared
-    module.helpers.update(w.helpers)
     scratch = module.find_memory(("scratch", n.number))
-    arrays = [module.address(x) for x in (*n.args, n)] if given is None else [*given]
-    if step.plan.workers > 1:
-        module.call_in_parallel(code, w.work, name, [*arrays, scratch, scratch], step.plan.time)
-    else:
-        code.call_void(name, [*arrays, integer(0), integer(w.work.rows), scratch, scratch])
+    arrays = [module.address(x) for x in (*n.args, n)] if given is None else given
+    module.call_kernel(code, step.plan.work, module.add(w), [*arrays, scratch, scratch])
 
 
 def call_spaced(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
@@ -153,13 +144,8 @@ def call_scatter(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> 
     _, *others = _describe_scatter(module, n)
     base, offset, _ = find_rows(n.args[0], n.data.row)
     given = [module.address(base, offset), *others]
-    w = ScatterRows(n, n.number in module.memory.over, plan).write()
-    name = module.name(w.function)
-    module.declared |= w.declared
-    if plan.workers > 1:
-        module.call_in_parallel(code, plan.work, name, [*given, NULL, NULL], plan.time)
-    else:
-        code.call_void(name, [*given, integer(0), integer(plan.work.rows), NULL, NULL])
+    name = module.add(ScatterRows(n, n.number in module.memory.over, plan).write())
+    module.call_kernel(code, plan.work, name, [*given, NULL, NULL])
 
 
 def _describe_scatter(module: ModuleBuilder, n: Node) -> list[Operand]:

@@ -25,7 +25,7 @@ from pullback.compiler.builder import (
     transpose_square,
     vector,
 )
-from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.kernel_code import RANGE, KernelCode, make_kernel
 from pullback.compiler.ir.fourier import Fourier, factorize, is_halved
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.fourier import FourierPlan
@@ -227,7 +227,7 @@ class FourierKernel:
 
     def write(self) -> KernelCode:
         """Return the kernel."""
-        code, plan = self.code, self.plan
+        code = self.code
         factor = code.load(self.one, "%w")
         with code.loop("%lo", "%hi") as u:
             rows = self._find_rows(u)
@@ -235,9 +235,7 @@ class FourierKernel:
             self._store_all(rows, self._transform(), factor)
         results = self.order[:1] if self.data.is_real else (0, 1)
         arrays = *(f"%x{part}" for part in self.inputs), "%w", *(f"%z{part}" for part in results)
-        params = *(f"ptr noalias {x}" for x in arrays), "i64 %lo", "i64 %hi", "ptr %partial"
-        function = make_function(code.body, *params, "ptr noalias %scratch")
-        return KernelCode(function, plan.work, frozenset(code.declared), helpers=tuple(code.helpers.items()))
+        return make_kernel(code, *(f"ptr noalias {x}" for x in arrays), *RANGE)
 
     def _load_all(self, rows: list[str]) -> None:
         """Load the complex numbers to transform."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pullback.compiler.builder import Definition, count_longest_block
-from pullback.compiler.schedule.work import Work
+from pullback.compiler.builder import Code, Definition, count_longest_block
+
+# The last parameters of kernels: the range of rows, partial results, and scratch memory.
+RANGE = "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch"
 
 
 class Function(NamedTuple):
@@ -32,7 +34,6 @@ class KernelCode(NamedTuple):
     """A kernel: a function of the addresses of its arrays, a range of rows, partial results and scratch memory."""
 
     function: Function
-    work: Work
     declared: frozenset[str]  # declarations of the external functions that it calls
     finish: Function | None = None  # combines the partial results of all parts
     helpers: tuple[tuple[str, Definition], ...] = ()  # names and texts of the functions that it calls
@@ -41,3 +42,9 @@ class KernelCode(NamedTuple):
 def make_function(lines: Sequence[str], *params: str, attributes: str = "noinline ") -> Function:
     """Return the function with these instructions and labels."""
     return Function(params, "\n".join(lines), count_longest_block(lines), attributes)
+
+
+def make_kernel(code: Code, *params: str, finish: Function | None = None, attributes: str = "noinline ") -> KernelCode:
+    """Return the kernel that consists of emitted code, with all that it refers to."""
+    function = make_function(code.body, *params, attributes=attributes)
+    return KernelCode(function, frozenset(code.declared), finish, tuple(code.helpers.items()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from pullback.compiler.builder import Definition, define_function
@@ -65,6 +65,12 @@ class ModuleBuilder:
     def name(self, function: Function) -> str:
         """Add a function to the module and return its name; equal functions are one and have one name."""
         return self._names.setdefault(function, f"k{len(self._names)}")
+
+    def add(self, kernel: KernelCode) -> str:
+        """Add a kernel to the module with what it calls, and return its name."""
+        self.declared |= kernel.declared
+        self.helpers.update(kernel.helpers)
+        return self.name(kernel.function)
 
     def emit_loops(self, plan: LoopPlan, overwrites: bool) -> KernelCode:
         """Return the code of a loop kernel, emitted once; ``overwrites``: a result is written over an operand."""
@@ -151,12 +157,18 @@ class ModuleBuilder:
 
     # ---- calls
 
-    def call_in_parallel(self, code: CallList, work: Work, name: str, given: list[Operand], time: int) -> None:
-        """Call a kernel whose parts are shared by threads.
+    def call_kernel(self, code: CallList, work: Work, name: str, given: Sequence[Operand]) -> None:
+        """Call a kernel for all its rows, in one thread, or part by part in several.
 
         ``given`` has the addresses of its arrays, and last those of its partial results and of scratch memory.
         """
-        self._shared += time
+        if work.workers > 1:
+            self._call_in_parallel(code, work, name, given)
+        else:
+            code.call_void(name, [*given[:-2], integer(0), integer(work.rows), *given[-2:]])
+
+    def _call_in_parallel(self, code: CallList, work: Work, name: str, given: Sequence[Operand]) -> None:
+        self._shared += work.time
         context = code.op(f"alloca [{len(given)} x ptr]")
         for i, x in enumerate(given):
             pointer = code.pointer(x)
@@ -165,5 +177,5 @@ class ModuleBuilder:
         function = self.name(make_function(task.body, "ptr %context", "i64 %part", "i64 %worker", attributes=""))
         code.declared |= {*task.declared, "declare void @parallel(ptr, ptr, i64, i64, i1)"}
         self.imports.add("parallel")
-        how = f"i64 {work.parts}, i64 {self.threads}, i1 {str(time >= MIN_WAKING_TIME).lower()}"
+        how = f"i64 {work.parts}, i64 {self.threads}, i1 {str(work.time >= MIN_WAKING_TIME).lower()}"
         code.line(f"call void @parallel(ptr @{function}, ptr {context}, {how})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, splat, vector
-from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.kernel_code import RANGE, KernelCode, make_kernel
 from pullback.compiler.schedule.rows import RowsPlan
 
 
@@ -14,8 +14,7 @@ def emit_rows(plan: RowsPlan) -> KernelCode:
     code = Code()
     KERNELS[plan.node.data[0].lower.symbol](code, plan)
     arrays = [f"ptr noalias %a{i}" for i in range(len(plan.node.args))]
-    params = *arrays, "ptr noalias %z", "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch"
-    return KernelCode(make_function(code.body, *params), plan.work, frozenset(code.declared))
+    return make_kernel(code, *arrays, "ptr noalias %z", *RANGE)
 
 
 # ---- the largest elements

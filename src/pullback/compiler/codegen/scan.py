@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, first_lanes, literal, slice_lanes, splat, vector
-from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.kernel_code import RANGE, KernelCode, make_kernel
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.schedule.scans import ScanPlan, SearchPlan
 
@@ -34,7 +34,6 @@ class AxisKernel(ABC):
         x = n.args[-1]
         self.dtype = "u1" if x.dtype == bool else code_of(x.dtype)
         self.one = TYPES[self.dtype]
-        self.work = plan.work
 
     def write(self) -> KernelCode:
         """Return the kernel of the node."""
@@ -42,9 +41,7 @@ class AxisKernel(ABC):
         with code.loop("%lo", "%hi") as u:
             self.emit_unit(u)
         names = [f"%a{i}" for i in range(len(self.node.args))]
-        addresses = [f"ptr noalias {p}" for p in (*names, "%z")]
-        function = make_function(code.body, *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch")
-        return KernelCode(function, self.work, frozenset(code.declared), helpers=(*code.helpers.items(),))
+        return make_kernel(code, *(f"ptr noalias {p}" for p in (*names, "%z")), *RANGE)
 
     @abstractmethod
     def emit_unit(self, u: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, literal, vector
-from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
+from pullback.compiler.codegen.kernel_code import RANGE, Function, KernelCode, make_function, make_kernel
 from pullback.compiler.ir.graph import Node, compute_strides, find_rows
 from pullback.compiler.math import arithmetic
 from pullback.compiler.math.building_blocks import MathBuilder
@@ -41,8 +41,7 @@ class ScatterRows:
             self._loop(0, "0", "0", work.parts > 1)
         added = ("ptr %added",) if self.adds else ()
         arrays = "ptr noalias %x", "ptr noalias %rows", *added, "ptr %z"
-        function = make_function(code.body, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
-        return KernelCode(function, work, frozenset(code.declared))
+        return make_kernel(code, *arrays, *RANGE)
 
     def _begin(self) -> None:
         """Emit the initial value of the result."""

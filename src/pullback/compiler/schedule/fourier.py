@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pullback.compiler.ir.fourier import count_transforms, is_halved
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.schedule.work import Work, count_workers
+from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import Options, Target
 
 MIN_VECTOR_BYTES = 16  # the narrowest vectors that are used
@@ -27,11 +27,9 @@ class FourierPlan(NamedTuple):
     length: int  # of the complex transforms: half of the count of real numbers, where that is even
     buffer: int  # elements of one half of the scratch memory
     work: Work
-    workers: int
-    time: int
 
     def __str__(self) -> str:
-        return f"length {self.length}, width {self.width}, parts {self.work.parts}, threads {self.workers}"
+        return f"length {self.length}, width {self.width}, {self.work}"
 
 
 def plan_fourier(n: Node, target: Target, options: Options) -> FourierPlan:
@@ -55,6 +53,4 @@ def plan_fourier(n: Node, target: Target, options: Options) -> FourierPlan:
     scratch = 2 * buffer * x.dtype.itemsize
     work = Work(blocks, max(1, PART_NUMBERS // (width * data.n)), scratch=scratch)
     time = blocks * length * data.n.bit_length()
-    return FourierPlan(
-        n, outer, inner, width, is_contiguous, length, buffer, work, count_workers(work, time, options.threads), time
-    )
+    return FourierPlan(n, outer, inner, width, is_contiguous, length, buffer, work.share(time, options.threads))

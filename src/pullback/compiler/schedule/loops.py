@@ -171,7 +171,7 @@ class LoopPlan:
     def __str__(self) -> str:
         rows, columns = (" × ".join(str(a.length) for a in axes) or "1" for axes in self.axes)
         width = f"width {self.width}, registers {self.width // self.lanes}, block {self.block}"
-        return f"rows {rows}, columns {columns}, {width}, passes {self.passes}, parts {self.work.parts}"
+        return f"rows {rows}, columns {columns}, {width}, passes {self.passes}"
 
     def uses_of(self, n: Node) -> list[Use]:
         """Return the uses of a node's arguments along the axes of the kernel."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, QR, SVD, TRIANGULAR, find_matrix
-from pullback.compiler.schedule.work import Work, count_workers
+from pullback.compiler.schedule.work import Work
 from pullback.compiler.target import Options, Target
 
 LARGEST = {CHOLESKY: 64, TRIANGULAR: 32}  # rows of the largest matrices that are computed in lanes
@@ -36,11 +36,9 @@ class MatricesPlan(NamedTuple):
     strides: tuple[int, ...]  # elements from one matrix to the next, for each axis of the batch
     width: int  # matrices that are computed at a time, one in each lane; 0 if LAPACK is called for each
     work: Work
-    workers: int
-    time: int
 
     def __str__(self) -> str:
-        return f"order {self.order}, width {self.width}, parts {self.work.parts}, threads {self.workers}"
+        return f"order {self.order}, width {self.width}, {self.work}"
 
     @property
     def matrices(self) -> int:
@@ -60,13 +58,10 @@ def plan_matrices(n: Node, target: Target, options: Options) -> MatricesPlan:
     if width and leading == order:
         vectors = -(-count // width)
         scratch = sum(a.shape[-2] * a.shape[-1] for a in n.args) * width * n.dtype.itemsize
-        work = Work(vectors, max(1, vectors // MAX_PARTS), scratch=scratch)
-        time = n.size * order // 4
-        workers = count_workers(work, time, options.threads)
-        return MatricesPlan(n, target, order, columns, leading, batch, strides[:-2], width, work, workers, time)
-    scratch = _count_work(n)
-    work = Work(count, max(1, count), scratch=scratch)
-    return MatricesPlan(n, target, order, columns, leading, batch, strides[:-2], 0, work, 1, 0)
+        work = Work(vectors, max(1, vectors // MAX_PARTS), scratch=scratch).share(n.size * order // 4, options.threads)
+    else:
+        width, work = 0, Work(count, max(1, count), scratch=_count_work(n))
+    return MatricesPlan(n, target, order, columns, leading, batch, strides[:-2], width, work)
 
 
 def _count_work(n: Node) -> int:

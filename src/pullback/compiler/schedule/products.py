@@ -19,7 +19,7 @@ from pullback.compiler.ir.products import (
     resolve_product,
 )
 from pullback.compiler.schedule.arena import round_up
-from pullback.compiler.schedule.work import Work, count_workers, estimate_product_time
+from pullback.compiler.schedule.work import Work, estimate_product_time
 from pullback.compiler.target import Options, Target
 
 MAX_MULTIPLICATIONS = 400**3  # of a product by generated code; for larger ones BLAS is as quick, with AVX2 quicker
@@ -120,8 +120,6 @@ class ProductSchedule(NamedTuple):
     product: BatchedProduct
     plan: ProductPlan  # of each product of the batch, or of all if they are tiny
     work: Work  # its rows are those of the plan, or the products of a batch
-    workers: int
-    time: int  # estimated nanoseconds for one thread
 
 
 # ---- the choice
@@ -130,13 +128,13 @@ class ProductSchedule(NamedTuple):
 def schedule_product(n: Node, target: Target, options: Options) -> ProductSchedule:
     """Return the plan of the matrix products of a node."""
     product = resolve_product(n)
-    plan, time = plan_product(product, target, options), estimate_product_time(product)
+    plan = plan_product(product, target, options)
     work = plan.work
     if product.loop and not isinstance(plan, TinyPlan):
         work = _plan_batch(prod(product.loop), work.scratch)
-    is_shared = not isinstance(plan, BlasPlan)  # which has its own threads
-    workers = count_workers(work, time, options.threads) if is_shared else 1
-    return ProductSchedule(product, plan, work, workers, time)
+    if not isinstance(plan, BlasPlan):  # which has its own threads
+        work = work.share(estimate_product_time(product), options.threads)
+    return ProductSchedule(product, plan, work)
 
 
 def _plan_batch(count: int, scratch: int) -> Work:

@@ -7,7 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.schedule.work import Work, count_workers, estimate_time
+from pullback.compiler.schedule.work import Work, estimate_time
 from pullback.compiler.target import Options, Target
 
 PART_ELEMENTS = 32768  # about how many elements a part has
@@ -19,19 +19,16 @@ class RowsPlan(NamedTuple):
     node: Node
     target: Target
     work: Work
-    workers: int
-    time: int  # estimated nanoseconds for one thread
 
     def __str__(self) -> str:
-        return f"parts {self.work.parts}, threads {self.workers}"
+        return str(self.work)
 
 
 def plan_rows(n: Node, target: Target, options: Options) -> RowsPlan:
     """Return the plan of a function of rows."""
     rows, scratch = ROWS[n.data[0].lower.symbol](n)
     work = Work(rows, max(1, PART_ELEMENTS * rows // max(1, n.args[-1].size)), scratch=scratch)
-    time = estimate_time(n)
-    return RowsPlan(n, target, work, count_workers(work, time, options.threads), time)
+    return RowsPlan(n, target, work.share(estimate_time(n), options.threads))
 
 
 def _plan_largest(n: Node) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from math import prod
 
 from pullback.compiler.ir.graph import Node
-from pullback.compiler.schedule.work import Work, count_workers, estimate_time
+from pullback.compiler.schedule.work import Work, estimate_time
 from pullback.compiler.target import Options, Target
 from pullback.core.lowering import position
 
@@ -45,13 +45,11 @@ class AxisPlan(ABC):
         self.columns = max(1, BLOCK_BYTES // (self.size * self.width))  # vectors along the inner axis of a block
         self.choose()
         units, scratch = self.count_units(), self.count_scratch()
-        self.work = Work(units, max(1, PART_ELEMENTS * units // max(1, x.size)), scratch=scratch)
-        self.time = estimate_time(n)
-        self.workers = count_workers(self.work, self.time, options.threads)
+        work = Work(units, max(1, PART_ELEMENTS * units // max(1, x.size)), scratch=scratch)
+        self.work = work.share(estimate_time(n), options.threads)
 
     def __str__(self) -> str:
-        shape = f"{self.outer} × {self.length} × {self.inner}"
-        return f"shape {shape}, width {self.width}, parts {self.work.parts}, threads {self.workers}"
+        return f"shape {self.outer} × {self.length} × {self.inner}, width {self.width}, {self.work}"
 
     @property
     def vectors(self) -> int:

@@ -6,7 +6,7 @@ from math import prod
 from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Node, compute_strides
-from pullback.compiler.schedule.work import Work, count_workers, estimate_time
+from pullback.compiler.schedule.work import Work, estimate_time
 from pullback.compiler.target import Options, Target
 
 MAX_VECTOR_STEP = 8  # strides up to which vectors with both elements and zeros are stored
@@ -17,11 +17,9 @@ class ScatterPlan(NamedTuple):
 
     width: int  # lanes of a vector
     work: Work
-    workers: int
-    time: int
 
     def __str__(self) -> str:
-        return f"width {self.width}, parts {self.work.parts}, threads {self.workers}"
+        return f"width {self.width}, {self.work}"
 
 
 class SpacedPlan(NamedTuple):
@@ -36,11 +34,10 @@ class SpacedPlan(NamedTuple):
 
 def plan_scatter(n: Node, target: Target, options: Options) -> ScatterPlan:
     """Return the plan of adding rows at positions."""
-    time, length = estimate_time(n), prod(n.data.row)
+    length = prod(n.data.row)
     places = n.size // length
-    workers = count_workers(Work(places, 1), time, options.threads)
-    width = _choose_width(n, length, target)
-    return ScatterPlan(width, Work(places, max(1, -(-places // workers))), workers, time)
+    work = Work(places, 1).share(estimate_time(n), options.threads)
+    return ScatterPlan(_choose_width(n, length, target), work._replace(part=max(1, -(-places // work.workers))))
 
 
 def plan_spaced(n: Node, target: Target, options: Options) -> SpacedPlan:

@@ -38,7 +38,7 @@ from pullback.compiler.schedule.rows import RowsPlan, plan_rows
 from pullback.compiler.schedule.scans import ScanPlan, SearchPlan, plan_scan
 from pullback.compiler.schedule.scatters import plan_scatter, plan_spaced
 from pullback.compiler.schedule.windows import WindowCall, plan_windows
-from pullback.compiler.schedule.work import Work, count_workers, estimate_time
+from pullback.compiler.schedule.work import Work, estimate_time
 from pullback.compiler.target import Options, Target
 
 STACK_BYTES = 512  # of partial results up to which they are on the stack
@@ -49,12 +49,10 @@ class KernelPlan(NamedTuple):
 
     loops: PlannedLoops
     work: Work
-    workers: int  # threads that share its parts
-    time: int  # estimated nanoseconds for one thread
     is_on_stack: bool  # whether partial results are on the stack
 
     def __str__(self) -> str:
-        return f"{self.loops.plan}, threads {self.workers}"
+        return f"{self.loops.plan}, {self.work}"
 
 
 def schedule(fused: Fused, outputs: Sequence[Node], target: Target, options: Options) -> tuple[ScheduledStep, ...]:
@@ -122,16 +120,15 @@ class StepPlanner:
         return BodyPlan(graph, steps, plan_memory(graph, steps))
 
     def _plan_kernel(self, k: Kernel) -> ScheduledStep:
-        loops, time, options = self.loops.plan(k), estimate_time(k), self.options
-        work = loops.plan.work
-        workers = count_workers(work, time, options.threads)
+        loops, options = self.loops.plan(k), self.options
+        work = loops.plan.work.share(estimate_time(k), options.threads)
         left = work.partial * work.parts
         is_on_stack = not options.guarded and left <= STACK_BYTES
         own = {n.number for n in k.nodes}
         stored = tuple(n for n in k.nodes if n.number in self.fused.stored)
         read = tuple(n for n in loops.arrays if n.number not in own)
-        scratch = {"partial": 0 if is_on_stack else left, "scratch": round_up(work.scratch) * workers}
-        plan = KernelPlan(loops, work, workers, time, is_on_stack)
+        scratch = {"partial": 0 if is_on_stack else left, "scratch": work.scratch_bytes}
+        plan = KernelPlan(loops, work, is_on_stack)
         # Elements of what is read from an offset would be written elsewhere.
         pairs = ((loops.arrays[z], loops.arrays[x]) for z, x in loops.overwritable if not loops.offsets[x])
         overwritable = frozenset((z.number, x.number) for z, x in pairs)
@@ -174,15 +171,12 @@ def _plan_nothing(n: Node, target: Target, options: Options) -> None:
 def _count_scratch(
     plan: ScanPlan | SearchPlan | RowsPlan | FourierPlan | MatricesPlan | ProductSchedule,
 ) -> dict[str, int]:
-    return {"scratch": round_up(plan.work.scratch) * plan.workers}
+    return {"scratch": plan.work.scratch_bytes}
 
 
 def _count_window_bytes(calls: tuple[WindowCall, ...]) -> dict[str, int]:
-    works = [(c.plan.work, c.workers) for c in calls]
-    return {
-        "partial": max(w.partial * w.parts for w, _ in works),
-        "scratch": max(w.scratch * workers for w, workers in works),
-    }
+    works = [c.work for c in calls]
+    return {"partial": max(w.partial * w.parts for w in works), "scratch": max(w.scratch_bytes for w in works)}
 
 
 # By kind of node that is a call: its plan, and the scratch memory that a plan needs (names and bytes).

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.ir.windows import Convolution, Pooling, Winograd
 from pullback.compiler.schedule.arena import round_up
-from pullback.compiler.schedule.work import Work, count_workers, estimate_window_time
+from pullback.compiler.schedule.work import Work, estimate_window_time
 from pullback.compiler.target import Options, Target
 from pullback.numerics.windows import Windows, find_frame_slices
 
@@ -32,15 +32,14 @@ READ, STEP, FAR, FROM_MEMORY = 0.75, 1.5, 0.25, 4
 
 
 class WindowCall(NamedTuple):
-    """One call of a convolution or pooling node: its plan, its arguments, and the threads that share it."""
+    """One call of a convolution or pooling node: its plan, its arguments, and its work, which threads may share."""
 
     plan: ConvolutionPlan | PoolingPlan | WinogradPlan
     args: tuple[int, ...]
-    workers: int
-    time: int  # nanoseconds for one thread
+    work: Work
 
     def __str__(self) -> str:
-        return f"{self.plan}, parts {self.plan.work.parts}, threads {self.workers}"
+        return f"{self.plan}, {self.work}"
 
 
 def plan_windows(n: Node, target: Target, options: Options) -> tuple[WindowCall, ...]:
@@ -52,9 +51,9 @@ def _plan_call(
     n: Node, call: Convolution | Pooling | Winograd, args: tuple[int, ...], target: Target, options: Options
 ) -> WindowCall:
     plan = PLANS[type(call)](call, target)
-    time = estimate_window_time(n, int(call.work))
-    workers = count_workers(plan.work, time, options.threads) if count_examples(n) == 1 else 1
-    return WindowCall(plan, args, workers, time)
+    is_shared = count_examples(n) == 1
+    work = plan.work.share(estimate_window_time(n, int(call.work)), options.threads) if is_shared else plan.work
+    return WindowCall(plan, args, work)
 
 
 def count_examples(n: Node) -> int:

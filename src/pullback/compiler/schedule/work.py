@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.products import BatchedProduct
+from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.fuse import Kernel
 
 MIN_SHARED_TIME = 10_000  # nanoseconds of a step from which on threads that are awake share it
@@ -18,22 +19,31 @@ MIN_WAKING_TIME = 40_000  # the same for sleeping threads, which must be woken
 
 
 class Work(NamedTuple):
-    """The rows of a step, how many of them are a part, and the memory that it needs besides its arrays."""
+    """The rows of a step, how they are divided into parts, and the memory that it needs besides its arrays."""
 
     rows: int
     part: int  # rows of one part
     partial: int = 0  # bytes of the partial results of each part
     scratch: int = 0  # bytes of scratch memory for each thread
+    workers: int = 1  # threads that share the parts
+    time: int = 0  # estimated nanoseconds for one thread
+
+    def __str__(self) -> str:
+        return f"parts {self.parts}, threads {self.workers}"
 
     @property
     def parts(self) -> int:
         """The number of parts, at least one."""
         return max(1, -(-self.rows // self.part)) if self.rows else 1
 
+    @property
+    def scratch_bytes(self) -> int:
+        """The bytes of scratch memory for all threads."""
+        return round_up(self.scratch) * self.workers
 
-def count_workers(work: Work, time: int, threads: int) -> int:
-    """Return how many threads share a step that takes one thread ``time`` nanoseconds: 1 if it is short."""
-    return min(abs(threads), work.parts) if time >= MIN_SHARED_TIME else 1
+    def share(self, time: int, threads: int) -> Work:
+        """Return the work of a step that takes one thread ``time`` nanoseconds, with the threads that share it."""
+        return self._replace(workers=min(abs(threads), self.parts) if time >= MIN_SHARED_TIME else 1, time=time)
 
 
 def estimate_time(step: Kernel | Node) -> int:

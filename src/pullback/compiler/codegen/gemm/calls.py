@@ -6,14 +6,12 @@ from pullback.compiler.builder import FLOATS, code_of
 from pullback.compiler.codegen.call_table import CallList, ConstantOperand, Local, Operand, integer
 from pullback.compiler.codegen.gemm.panels import emit_panels
 from pullback.compiler.codegen.gemm.small import (
-    SmallProductCode,
     call_blas,
     declare_blas,
     emit_small_product,
     get_blas_name,
 )
 from pullback.compiler.codegen.gemm.tiny import emit_tiny_products
-from pullback.compiler.codegen.kernel_code import KernelCode
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.parallel import emit_batch
 from pullback.compiler.ir.graph import Node
@@ -55,7 +53,7 @@ class ProductCall:
         elif adds and n.number not in module.memory.over:
             code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
             code.call_void("llvm.memmove.p0.p0.i64", [z, c, integer(n.nbytes), ConstantOperand("i1", "false")])
-        if self.schedule.workers > 1:
+        if self.schedule.work.workers > 1:
             self._share(code, [a, b, c, z, scratch, scratch])
         elif product.loop:
             given = [Local("ptr", code.pointer(p)) for p in (a, b, c, z, scratch)]  # computed once, before the loop
@@ -65,24 +63,13 @@ class ProductCall:
 
     def _name_function(self, plan: SmallPlan | ProductKernelPlan) -> None:
         p, target = self.product.matrices, self.module.target
-        if isinstance(plan, SmallPlan):
-            made: SmallProductCode | KernelCode = emit_small_product(p, plan, target)
-        else:
-            made = emit_panels(p, plan, target)
-        self.name = self.module.name(made.function)
-        self.module.declared |= made.declared
-        self.module.helpers.update(made.helpers)
+        is_small = isinstance(plan, SmallPlan)
+        self.name = self.module.add(emit_small_product(p, plan, target) if is_small else emit_panels(p, plan, target))
 
     def _call_tiny(self, code: CallList, plan: TinyPlan, given: list[Operand]) -> None:
         """Emit the call of the function that computes a whole batch of products of tiny matrices."""
-        module = self.module
-        w = emit_tiny_products(self.product.matrices, plan, module.target)
-        name = module.name(w.function)
-        module.declared |= w.declared
-        if self.schedule.workers > 1:
-            module.call_in_parallel(code, w.work, name, given, self.schedule.time)
-        else:
-            code.call_void(name, [*given[:4], integer(0), integer(w.work.rows), *given[4:]])
+        name = self.module.add(emit_tiny_products(self.product.matrices, plan, self.module.target))
+        self.module.call_kernel(code, self.schedule.work, name, given)
 
     def _call(self, code: CallList, a: Operand, b: Operand, c: Operand, z: Operand, scratch: Operand) -> None:
         """Emit the call for one product."""
@@ -93,12 +80,12 @@ class ProductCall:
         elif isinstance(self.plan, SmallPlan):
             code.call_void(self.name, [a, b, c, z, scratch])
         else:
-            code.call_void(self.name, [a, b, c, z, integer(0), integer(self.plan.work.rows), scratch, scratch])
+            self.module.call_kernel(code, self.plan.work, self.name, [a, b, c, z, scratch, scratch])
 
     def _share(self, code: CallList, given: list[Operand]) -> None:
         """Emit a call whose parts, panels of one product or products of a batch, are shared by threads."""
         name = self.module.name(emit_batch(self.product, self._call)) if self.product.loop else self.name
-        self.module.call_in_parallel(code, self.schedule.work, name, given, self.schedule.time)
+        self.module.call_kernel(code, self.schedule.work, name, given)
 
     def _loop(self, code: CallList, axis: int, pointers: list[Operand]) -> None:
         """Emit the loops over the batch axes from ``axis`` on."""

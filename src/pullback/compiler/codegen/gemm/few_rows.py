@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pullback.compiler.builder import FLOATS, Code
 from pullback.compiler.codegen.gemm.block import Block
-from pullback.compiler.codegen.kernel_code import Function, make_function
+from pullback.compiler.codegen.kernel_code import RANGE, KernelCode, make_kernel
 from pullback.compiler.ir.products import Product
 from pullback.compiler.schedule.products import FewRowsPlan
 from pullback.compiler.target import Target
@@ -26,8 +26,8 @@ class FewRows:
         self.width = target.vector_bytes // int(p.dtype[1])
         self.rows, self.columns, self.depth = plan.rows, plan.columns, plan.depth
 
-    def write(self) -> Function:
-        """Return the function."""
+    def write(self) -> KernelCode:
+        """Return the kernel."""
         p, code = self.p, self.code
         whole = p.k // self.depth * self.depth
         with code.loop("0", whole, self.depth) as first:
@@ -37,7 +37,7 @@ class FewRows:
         if self.plan.is_transposed:
             self._turn_result()
         arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
-        return make_function(code.body, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
+        return make_kernel(code, *arrays, *RANGE[:3], "ptr %scratch")
 
     def _turn_result(self) -> None:
         """Emit the transposed copy of the sums to the result."""

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from pullback.compiler.builder import FLOATS, Code, Helpers, define_function, first_lanes, vector
 from pullback.compiler.codegen.gemm.block import multiply_add
-from pullback.compiler.codegen.kernel_code import Function, make_function
+from pullback.compiler.codegen.kernel_code import RANGE, KernelCode, make_kernel
 from pullback.compiler.ir.products import Product
 from pullback.compiler.schedule.products import FewVectorsPlan
 from pullback.compiler.target import Target
@@ -27,8 +27,8 @@ class FewVectors:
         self.type, self.size = FLOATS[p.dtype], int(p.dtype[1])
         self.width = target.vector_bytes // self.size
 
-    def write(self) -> Function:
-        """Return the function."""
+    def write(self) -> KernelCode:
+        """Return the kernel."""
         code, k, depth = self.code, self.p.k, self.plan.depth
         whole = k // depth * depth
         with code.loop("0", whole, depth) as first:
@@ -36,7 +36,7 @@ class FewVectors:
         if whole < k:
             self._multiply_slice(str(whole), k - whole)
         arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
-        return make_function(code.body, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch")
+        return make_kernel(code, *arrays, *RANGE)
 
     def _multiply_slice(self, first: str, deep: int) -> None:
         """Emit the products of the elements from ``first`` on along the shared axis."""

@@ -13,7 +13,7 @@ from pullback.compiler.builder import FLOATS, Code, first_lanes, vector
 from pullback.compiler.codegen.gemm.block import Block
 from pullback.compiler.codegen.gemm.few_rows import FewRows
 from pullback.compiler.codegen.gemm.few_vectors import FewVectors
-from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
+from pullback.compiler.codegen.kernel_code import RANGE, KernelCode, make_kernel
 from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.ir.products import Product
 from pullback.compiler.schedule.products import FewRowsPlan, FewVectorsPlan, PanelPlan, ProductKernelPlan
@@ -24,13 +24,8 @@ from pullback.compiler.target import Target
 def emit_panels(p: Product, plan: ProductKernelPlan, target: Target) -> KernelCode:
     """Return the kernel of a product, whose rows are panels; its arrays are left, right, what is added, the result."""
     if isinstance(plan, FewVectorsPlan):
-        writer: FewVectors | FewRows | BlockedProduct = FewVectors(p, plan, target)
-    elif isinstance(plan, FewRowsPlan):
-        writer = FewRows(p, plan, target)
-    else:
-        writer = BlockedProduct(p, plan, target)
-    function, code = writer.write(), writer.code
-    return KernelCode(function, plan.work, frozenset(code.declared), helpers=tuple(code.helpers.items()))
+        return FewVectors(p, plan, target).write()
+    return (FewRows(p, plan, target) if isinstance(plan, FewRowsPlan) else BlockedProduct(p, plan, target)).write()
 
 
 class BlockedProduct:
@@ -42,8 +37,8 @@ class BlockedProduct:
         self.width = target.vector_bytes // self.size
         self.vector = vector(self.type, self.width)
 
-    def write(self) -> Function:
-        """Return the function."""
+    def write(self) -> KernelCode:
+        """Return the kernel."""
         p, code, wide = self.p, self.code, self.plan.columns
         whole = p.n // wide
         if whole:
@@ -63,7 +58,7 @@ class BlockedProduct:
             code.jump(end)
             code.begin(end)
         arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
-        return make_function(code.body, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch")
+        return make_kernel(code, *arrays, *RANGE)
 
     def _panel(self, j: str, columns: int) -> None:
         """Emit the product of all rows and a few columns from ``j`` on, panel by panel along the shared axis."""

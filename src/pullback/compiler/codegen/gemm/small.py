@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from pullback.compiler.builder import FLOATS, Code, Definition, code_of
+from pullback.compiler.builder import FLOATS, Code, code_of
 from pullback.compiler.codegen.call_table import CallList, ConstantOperand, Operand
 from pullback.compiler.codegen.gemm.block import Block
-from pullback.compiler.codegen.kernel_code import Function, make_function
+from pullback.compiler.codegen.kernel_code import KernelCode, make_kernel
 from pullback.compiler.ir.products import Product
 from pullback.compiler.schedule.products import BlasPlan, SmallPlan
 from pullback.compiler.target import Target
@@ -48,19 +48,9 @@ def get_letter(dtype: str) -> str:
 
 
 @lru_cache(256)
-def emit_small_product(product: Product, plan: SmallPlan, target: Target) -> SmallProductCode:
-    """Return the function of a small product, with all that it refers to."""
-    writer = SmallProduct(product, plan, target)
-    function, code = writer.write(), writer.code
-    return SmallProductCode(function, frozenset(code.declared), tuple(code.helpers.items()))
-
-
-class SmallProductCode(NamedTuple):
-    """The function ``(a, b, c, result, scratch)`` of one product."""
-
-    function: Function
-    declared: frozenset[str]  # declarations of the external functions that it calls
-    helpers: tuple[tuple[str, Definition], ...]  # names and texts of the functions that it calls
+def emit_small_product(product: Product, plan: SmallPlan, target: Target) -> KernelCode:
+    """Return the function ``(a, b, c, result, scratch)`` of a small product."""
+    return SmallProduct(product, plan, target).write()
 
 
 class SmallProduct:
@@ -70,7 +60,7 @@ class SmallProduct:
         self.p, self.target, self.code = product, target, Code()
         self.type, self.width, self.blocks = FLOATS[product.dtype], plan.width, plan.blocks
 
-    def write(self) -> Function:
+    def write(self) -> KernelCode:
         """Return the function."""
         p, code = self.p, self.code
         self.b, self.b_row = "%b", p.b.row
@@ -83,7 +73,7 @@ class SmallProduct:
                 self._multiply_columns(j, starts.step)
             if whole is not starts:
                 self._multiply_columns(str(starts[-1]), p.n - starts[-1])
-        return make_function(code.body, "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z", "ptr noalias %scratch")
+        return make_kernel(code, "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z", "ptr noalias %scratch")
 
     def _loop(self, starts: range) -> Iterator[str]:
         """Emit a loop over a range, and yield its index; the one index itself if the range has no other."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from pullback.compiler.builder import FLOATS, Code, splat, vector
 from pullback.compiler.codegen.gemm.block import multiply_add
-from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.kernel_code import RANGE, KernelCode, make_kernel
 from pullback.compiler.ir.products import Batch, Matrix, Product
 from pullback.compiler.schedule.products import TinyPlan
 from pullback.compiler.target import Target
@@ -22,9 +22,7 @@ def emit_tiny_products(p: Product, plan: TinyPlan, target: Target) -> KernelCode
     writer = TinyProducts(p, target)
     code = writer.code
     writer.loop(plan.batch, ["%a", "%b", "%c", "%z"], "%lo", "%hi")
-    arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
-    function = make_function(code.body, *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch")
-    return KernelCode(function, plan.work, frozenset(code.declared))
+    return make_kernel(code, "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z", *RANGE)
 
 
 class TinyProducts:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from math import prod
 
 from pullback.compiler.builder import Code, Value
-from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.kernel_code import RANGE, KernelCode, make_kernel
 from pullback.compiler.codegen.loops.access import ArrayAccess, memory_type, split_index
 from pullback.compiler.codegen.loops.reductions import Reductions, emit_finish, reduce_lanes
 from pullback.compiler.codegen.loops.row_blocks import RowValues, broadcast, take_lanes
@@ -70,9 +70,8 @@ class KernelWriter:
             addresses += [f"ptr %o{i}" for i in range(len(plan.after))]
         # The stack is aligned so that vectors that are spilled do not cross cache lines.
         aligned = f"alignstack({plan.target.vector_bytes}) " if len(code.lines) > MANY_LINES else ""
-        given = *addresses, "i64 %lo", "i64 %hi", "ptr %partial", "ptr %scratch"
-        function = make_function(code.body, *given, attributes=f"noinline {aligned}")
-        return KernelCode(function, plan.work, frozenset(code.declared), finish, tuple(code.helpers.items()))
+        params = *addresses, *RANGE[:3], "ptr %scratch"
+        return make_kernel(code, *params, finish=finish, attributes=f"noinline {aligned}")
 
     # ---- loops over rows
 

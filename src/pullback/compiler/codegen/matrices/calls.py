@@ -34,8 +34,5 @@ def call_matrices(module: ModuleBuilder, code: CallList, step: ScheduledStep) ->
     if n.data.name != CHOLESKY:
         base, offset, _ = find_matrix(n)
         arrays = [module.address(base, offset), z]
-    w = emit_lapack(plan)
-    module.declared |= w.declared
     module.imports |= {*list_routines(plan)}
-    scratch = module.find_memory(("scratch", n.number))
-    code.call_void(module.name(w.function), [*arrays, integer(0), integer(plan.work.rows), scratch, scratch])
+    call_whole(module, code, step, emit_lapack(plan), arrays)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pullback.compiler.builder import FLOATS, Code, Value, code_of, constant, transpose_square, vector
-from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.kernel_code import RANGE, KernelCode, make_kernel
 from pullback.compiler.codegen.matrices.places import find_matrix_offset
 from pullback.compiler.ir.matrices import CHOLESKY
 from pullback.compiler.schedule.matrices import MatricesPlan
@@ -27,8 +27,7 @@ def emit_lanes(plan: MatricesPlan) -> KernelCode:
     with code.loop("%lo", "%hi") as u:
         writer.write(u)
     arrays = [f"ptr %a{i}" for i in range(len(plan.node.args))]
-    params = *arrays, "ptr %z", "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch"
-    return KernelCode(make_function(code.body, *params), plan.work, frozenset(code.declared))
+    return make_kernel(code, *arrays, "ptr %z", *RANGE)
 
 
 class Grid(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from pullback.compiler.builder import FLOATS, Code, code_of, literal
 from pullback.compiler.codegen.gemm.small import get_letter
-from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.kernel_code import RANGE, KernelCode, make_kernel
 from pullback.compiler.codegen.matrices.places import find_matrix_offset
 from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, MULTIPLY, PIVOTS, QR, SUBSTITUTE, SVD, TRIANGULAR
 from pullback.compiler.schedule.matrices import LAPACK_WORK, MatricesPlan
@@ -48,8 +48,7 @@ def emit_lapack(plan: MatricesPlan) -> KernelCode:
     with code.loop("%lo", "%hi") as u:
         writer.write(u)
     arrays = ["ptr noalias %z"] if plan.node.data.name == CHOLESKY else ["ptr noalias %a", "ptr noalias %z"]
-    params = *arrays, "i64 %lo", "i64 %hi", "ptr %partial", "ptr noalias %scratch"
-    return KernelCode(make_function(code.body, *params), plan.work, frozenset(code.declared))
+    return make_kernel(code, *arrays, *RANGE)
 
 
 class LapackWriter:

@@ -54,14 +54,12 @@ def _call_each(module: ModuleBuilder, code: CallList, n: Node, calls: tuple[Wind
         ahead = code.times(e, x.nbytes // x.shape[0])
         return Local("ptr", code.at("i8", code.pointer(start), ahead))
 
-    for plan, args, workers, time in calls:
+    for plan, args, work in calls:
         w = EMIT[type(plan)](plan)
-        work = w.work
-        module.declared |= w.declared
-        name = module.name(w.function)
+        name = module.add(w)
         given = [address(x) for x in [n.args[i] for i in args] + ([] if w.finish else [n])]
-        if workers > 1:
-            module.call_in_parallel(code, work, name, [*given, partial, scratch], time)
+        if work.workers > 1:
+            module.call_kernel(code, work, name, [*given, partial, scratch])
         else:
             part = work.part if work.partial else work.rows
             for p in range(-(-work.rows // part)):

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from pullback.compiler.builder import Code, first_lanes, splat, vector
 from pullback.compiler.codegen.gemm.block import multiply_add
-from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
+from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function, make_kernel
 from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
 from pullback.compiler.ir.graph import compute_strides
 from pullback.compiler.schedule.windows import ConvolutionPlan, find_shared_elements
@@ -42,9 +42,10 @@ class ConvolutionWriter(WindowKernel):
         with code.loop("%lo", "%hi") as image:
             self.emit_image(image)
         arrays = ["%x", "%y"] if c.of_filter else ["%x", "%y", "%z"]
-        function = make_function(code.body, *(f"ptr noalias {name}" for name in arrays), *RANGE)
-        finish = self._emit_finish(work.partial, work.parts) if c.of_filter else None
-        return KernelCode(function, work, frozenset(code.declared), finish)
+        kernel = make_kernel(code, *(f"ptr noalias {name}" for name in arrays), *RANGE)
+        if not c.of_filter:
+            return kernel
+        return kernel._replace(finish=self._emit_finish(work.partial, work.parts), declared=frozenset(code.declared))
 
     def emit_image(self, image: str, sums: str = "%partial") -> None:
         """Emit the convolution of one image of ``%x`` with the filter ``%y``, or add to the sums of its gradient."""

@@ -9,7 +9,7 @@ from pullback.compiler.builder import FLOATS, Code, literal
 from pullback.compiler.ir.graph import compute_strides
 from pullback.compiler.schedule.windows import FramePlan
 
-RANGE = "i64 %lo", "i64 %hi", "ptr noalias %partial", "ptr noalias %scratch"  # the last parameters of a kernel
+RANGE = "i64 %lo", "i64 %hi", "ptr noalias %partial", "ptr noalias %scratch"  # the last parameters of these kernels
 
 
 class WindowKernel:

@@ -13,7 +13,7 @@ from itertools import product
 from math import inf, nan, prod
 
 from pullback.compiler.builder import Value, constant, first_lanes, literal, vector
-from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.kernel_code import KernelCode, make_kernel
 from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.schedule.windows import PoolingPlan
@@ -61,8 +61,7 @@ class PoolingWriter(WindowKernel):
                 self._emit_gradient(at, self.at("%z", given), frames.get("%z"))
             else:
                 self._emit_windows(at)
-        function = make_function(code.body, *(f"ptr noalias {name}" for name in names), *RANGE)
-        return KernelCode(function, self.plan.work, frozenset(code.declared))
+        return make_kernel(code, *(f"ptr noalias {name}" for name in names), *RANGE)
 
     def _frame(self, i: int) -> str:
         return self.code.at("i8", "%scratch", i * self.plan.frame_bytes)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from pullback.compiler.builder import Value, vector
-from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
+from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function, make_kernel
 from pullback.compiler.codegen.windows.convolution import ConvolutionWriter
 from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
 from pullback.compiler.schedule.windows import WinogradPlan
@@ -43,9 +43,10 @@ class WinogradWriter(WindowKernel):
             self.code.clear_bytes("%scratch", plan.frame_bytes)
         names = ["%x", "%y"] if self.c.of_filter else ["%x", "%matrices", "%y", "%z"]
         self._emit_gradient() if self.c.of_filter else self._emit_convolution()
-        function = make_function(code.body, *(f"ptr noalias {name}" for name in names), *RANGE)
-        finish = self._emit_finish() if self.c.of_filter else None
-        return KernelCode(function, plan.work, frozenset(code.declared), finish)
+        kernel = make_kernel(code, *(f"ptr noalias {name}" for name in names), *RANGE)
+        if not self.c.of_filter:
+            return kernel
+        return kernel._replace(finish=self._emit_finish(), declared=frozenset(code.declared))
 
     def _emit_convolution(self) -> None:
         code, plan, c = self.code, self.plan, self.c
