@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,6 +89,33 @@ def test_pool_sum_second_order_and_forward_mode(serial: pb.scale.Pool) -> None:
     np.testing.assert_allclose(
         pb.grad(lambda w: np.sum(pb.grad(ours)(w) ** 3))(w), pb.grad(lambda w: np.sum(pb.grad(wanted)(w) ** 3))(w)
     )
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        pb.vmap,
+        lambda f: pb.vmap(pb.grad(f)),
+        lambda f: pb.grad(lambda ws: np.sum(pb.vmap(f)(ws) ** 2)),
+        lambda f: pb.vmap(lambda w: pb.jvp(f, [w], [np.ones(4)])[1]),
+        lambda f: pb.vmap(pb.hessian(f)),
+    ],
+    ids=["vmap", "vmap of grad", "grad of vmap", "vmap of jvp", "vmap of hessian"],
+)
+@pytest.mark.parametrize("pool", ["serial", "processes"])
+def test_pool_sum_under_vmap_and_hessian(pool: str, transform: Any, request: pytest.FixtureRequest) -> None:
+    total = request.getfixturevalue(pool).sum(functions.loss, SHARDS)
+    ws = np.arange(12.0).reshape(3, 4) / 10
+    found = transform(lambda w: total({"w": w, "b": 0.3}))(ws)
+    np.testing.assert_allclose(found, transform(lambda w: local({"w": w, "b": 0.3}))(ws))
+
+
+def test_pool_concat_under_vmap_and_jacobian(serial: pb.scale.Pool) -> None:
+    rows = serial.concat(lambda w, shard: shard @ w, pb.scale.Shards(np.arange(8.0).reshape(4, 2), parts=2))
+    ws = np.arange(6.0).reshape(3, 2)
+    wanted = lambda w: np.arange(8.0).reshape(4, 2) @ w
+    np.testing.assert_allclose(pb.vmap(rows)(ws), pb.vmap(wanted)(ws))
+    np.testing.assert_allclose(pb.vmap(pb.jacobian(rows))(ws), pb.vmap(pb.jacobian(wanted))(ws))
 
 
 def test_pool_sum_with_variables_tapes_and_optimizers(serial: pb.scale.Pool) -> None:

@@ -14,6 +14,7 @@ from pullback.core.interpreter import level_of
 from pullback.core.memory import node_of
 from pullback.core.tape import TAPED, Tape
 from pullback.transforms.arguments import Arguments
+from pullback.transforms.batch import Batched
 from pullback.transforms.custom_op import Back, BodyRun, CustomOp, like, make_zero_gradient
 
 Ask = Callable[[tuple[int, ...], list[Any]], Sequence[Any]]  # (counts of arrays by order, arrays) -> results
@@ -35,17 +36,30 @@ class WorkersOp(CustomOp):
         return self._apply(hooks.capture_operands([unwrap_constant(a) for a in args]))
 
     def run(self, values: Sequence[Any]) -> BodyRun:
-        is_traced = any(map(level_of, values))  # a further transform follows them
+        level = max(map(level_of, values), default=0)
+        is_traced = bool(level)  # a further transform follows them
+        if any(type(x) is Batched and x.level == level for x in values):
+            return BodyRun(self._run_examples(level, values), self._make_back(values))
 
+        if is_traced:
+            return BodyRun(WorkersOp(self.name, self.ask, self.counts).apply(values), self._make_back(values))
+        return BodyRun(self._ask(self.counts, values), self._make_back(values))
+
+    def _make_back(self, values: Sequence[Any]) -> Back:
         def back(dys: list[Any]) -> Sequence[Any]:
             counts = (*self.counts, len(values) + len(dys))
-            if is_traced or any(map(level_of, dys)):
+            if any(map(level_of, [*values, *dys])):
                 return WorkersOp(self.name, self.ask, counts).apply([*values, *dys])
             return self._ask(counts, [*values, *dys])
 
-        if is_traced:
-            return BodyRun(WorkersOp(self.name, self.ask, self.counts).apply(values), back)
-        return BodyRun(self._ask(self.counts, values), back)
+        return back
+
+    def _run_examples(self, level: int, values: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the results for all examples of a ``vmap``, which workers compute one after the other."""
+        on = [type(x) is Batched and x.level == level for x in values]
+        size = next(len(x.array) for x, b in zip(values, on, strict=True) if b)
+        rows = [self.apply([x.array[i] if b else x for x, b in zip(values, on, strict=True)]) for i in range(size)]
+        return tuple(Batched(level, np.stack(column)) for column in zip(*rows, strict=True))
 
     def _ask(self, counts: tuple[int, ...], values: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(map(unwrap_constant, self.ask(counts, [np.asarray(x) for x in values])))
