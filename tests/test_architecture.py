@@ -75,7 +75,7 @@ ASSIGNED_SLOTS: dict[str, set[str]] = {
     "__init__.py": {"load_module", "load_numpy_module", "load_ops"},
     "core/accelerate.py": {"sum_middle"},
     "core/tape.py": {"constant"},
-    "core/writes.py": {"get_layout", "link_constant", "make_alias", "note_view", "resolve_writes"},
+    "core/writes.py": {"get_layout", "link_constant", "make_alias", "mark_as_array", "note_view", "resolve_writes"},
     "interop/sklearn_metrics.py": {"keep_gradients"},
     "ops/gathering.py": {"scatter_add"},
 }

@@ -65,6 +65,8 @@ constant: Callable[[Any], Tensor]
 make_alias: Callable[[Tensor], Any]
 # core.writes: returns the array that NumPy would have in place of a tensor, or one with the same layout in memory
 get_layout: Callable[[Tensor], Any]
+# core.writes: returns a new tensor, which is an array in NumPy even without axes
+mark_as_array: Callable[[Any], Any]
 # core.writes: records that the result of an op is a view of its operand, and returns it
 note_view: Callable[[Tensor, Tensor, Op, dict[str, Any]], Any]
 # core.writes: records the base of a view that is on no tape

@@ -250,6 +250,39 @@ def scalars_are_numbers(x: Any) -> Any:
     return (y * t).sum() + s
 
 
+def change_second_names_of_arrays_without_axes(x: Any) -> Any:
+    known = x[0] > -9.0
+    made = [
+        np.where(known, x[0], x[1]), np.select([known], [x[0]]), np.tensordot(x, x, 1), np.roll(x[0] * 1.0, 1),
+        x[1:2].reshape(()).copy(), np.squeeze(x[2:3]).astype(float), np.i0(x[3]), np.zeros_like(x[0]), np.copy(x[4]),
+    ]  # fmt: skip
+    total = 0.0
+    for a in made:
+        second = a
+        a *= x[3] + 2.0
+        a.reshape(1)[0] += x[4]
+        a -= 0.1
+        total = total + second * second
+    return total
+
+
+def change_second_names_of_numbers(x: Any) -> Any:
+    matrix = np.outer(x[:2], x[:2]) + np.eye(2) * 9.0
+    made = [
+        x.sum(), np.mean(x), x @ x, np.dot(x, x), np.max(x), np.linalg.norm(x), np.nan_to_num(x[0] * 1.0),
+        np.clip(x[1], -9.0, 9.0), np.interp(2.5, np.arange(6.0), x), np.median(x), np.take(x, 2),
+        x[0].copy(), x[1].astype(float), *np.linalg.slogdet(matrix), np.subtract.reduce(x[2:3].reshape(())),
+        np.einsum("i,i->", x, x), np.cumsum(x)[2], np.linalg.det(matrix), np.sinc(x[3]), np.fmax(x[0], x[1]),
+        x[4:5].reshape(()) * 1.0,
+    ]  # fmt: skip
+    total = 0.0
+    for a in made:
+        second = a
+        a *= x[3] + 2.0
+        total = total + second * a
+    return total
+
+
 def accumulate_without_views(x: Any) -> Any:
     acc = x * x + 2.0
     before = acc * x
@@ -366,6 +399,7 @@ WRITTEN = [
     write_through_slice, normalize_rows, write_element_of_row, write_to_transpose, write_diagonal, subtract_rows,
     bump_in_helper, change_second_name, eliminate, fill_buffer, write_views_of_views, shift_in_place, cumulate,
     write_into_zero_axes, scalars_are_numbers, accumulate_without_views, accumulate_matrix,
+    change_second_names_of_arrays_without_axes, change_second_names_of_numbers,
     write_to_copies_of_transposes, write_with_mask, numbers_have_no_views, arrays_without_axes_have_views,
     write_to_row_at_computed_position, read_view_of_zeros_after_write, change_copies_that_move_nothing,
     write_to_flat_views_of_results, read_views_of_views_after_second_write,
@@ -760,3 +794,36 @@ def test_arrays_without_axes_are_changed_for_every_name() -> None:
     np.testing.assert_allclose(f(pb.tensor(x)), value)
     np.testing.assert_allclose(pb.jvp(f, [x], [np.ones(3)]), (value, np.sum(slope)))
     np.testing.assert_allclose(pb.vmap(pb.grad(f))(np.stack([x, x])), [slope, slope])
+
+
+@pytest.mark.parametrize(
+    "make", [pb.zeros, pb.ones, lambda shape, dtype: pb.fill(shape, 2.0, dtype), lambda _, dtype: pb.array(2.0, dtype)]
+)
+def test_new_tensors_without_axes_are_arrays(make: Any) -> None:
+    def f(x: Any) -> Any:
+        made = make((), "float64")
+        second = made
+        made += x
+        return second * 3.0
+
+    start = float(make((), "float64"))
+    assert pb.value_and_grad(f)(2.0) == ((start + 2.0) * 3.0, 3.0)
+    assert pb.compile(f)(2.0) == (start + 2.0) * 3.0
+
+
+def test_where_inside_of_functions_gives_numbers() -> None:
+    def f(x: Any) -> Any:
+        made = pb.scipy.special.xlog1py(x, x)
+        second = made
+        made += 1.0
+        return second
+
+    assert pb.value_and_grad(f)(2.0)[0] == pytest.approx(2.0 * np.log1p(2.0))
+    with pb.debug_nans():
+        assert pb.grad(lambda x: in_second_name(np.where(x > 0, x, 0.0)))(2.0) == 3.0
+
+
+def in_second_name(x: Any) -> Any:
+    second = x
+    x *= 3.0
+    return second

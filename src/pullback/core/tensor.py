@@ -26,7 +26,7 @@ from pullback.core.callers import (
 )
 from pullback.core.conditions import note_refusal
 from pullback.core.printing import tensor_repr, tensor_text
-from pullback.core.source import find_user_line
+from pullback.core.source import OURS, find_user_line
 from pullback.errors import ArgumentError, BatchedValueError, SymbolValueError, TracedValueError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ else:  # the ops are put on the class where they are defined, as methods and ope
     TensorOps = object
 
 OBJECT = np.dtype(object)
+WHERE = np.where  # gives an array without axes; as a step of this library's functions a number, as those give
 BY_KERNEL: dict[Any, Any] = {}  # NumPy function -> op; filled by the definitions of the ops
 NUMPY: dict[Any, Any] = {}  # NumPy function -> its implementation here; filled when a function is first called
 UNARY: dict[Any, Callable[..., Any]] = {}  # the same for calls with one argument: ops themselves
@@ -232,6 +233,8 @@ class Tensor(TensorOps):
     ) -> Any:
         if len(args) == 1 and not kwargs and not hooks.blocks and (call := UNARY.get(func)) is not None:
             return call(args[0])
+        if func is WHERE and not _getframe(1).f_code.co_filename.startswith(OURS):  # the user calls it
+            return late_binding.mark_as_array(Tensor.__array_function__(self, func, types, args, kwargs))
         if hooks.blocks and (observer := hooks.find("run_call")) is not None:
             return observer.run_call("numpy function", Tensor.__array_function__, self, func, types, args, kwargs)
         if len(types) > 1 and not all(issubclass(t, ARRAYS) for t in types):

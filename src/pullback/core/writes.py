@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pullback.core.op import Op
     from pullback.typing import Operand, Value
 
+T = TypeVar("T")
 MIN_PRUNED_VIEWS = 32  # views of a base after which dead ones are dropped, and then whenever their number has doubled
 
 
@@ -45,11 +46,14 @@ class Links:
 
     ``derive(base)`` returns the view's value, and ``put(base, value)`` the base with that written into it; ``put`` is
     None for a read-only view.  ``params`` are those of the op that made the view; ``by_step``: the view's own step has
-    all this.  ``frozen`` is the reason why a tensor must not be written to.  ``strides`` are those before the first
-    write, where the tensor's own array has others, or those of NumPy's result, where ours is part of a larger one.
+    all this.  ``is_array``: a tensor without axes is an array in NumPy and no number, though it is no view.  ``frozen``
+    is the reason why a tensor must not be written to.  ``strides`` are those before the first write, where the tensor's
+    own array has others, or those of NumPy's result, where ours is part of a larger one.
     """
 
-    __slots__ = ("base", "by_step", "derive", "frozen", "kind", "limit", "params", "put", "strides", "views")
+    __slots__ = (
+        "base", "by_step", "derive", "frozen", "is_array", "kind", "limit", "params", "put", "strides", "views",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -63,17 +67,22 @@ class Links:
         self.derive: Any = derive
         self.put, self.params, self.by_step = put, params, by_step
         self.views: list[Any] = []
-        self.limit, self.kind, self.frozen = MIN_PRUNED_VIEWS, Tensor, ""
+        self.limit, self.kind, self.frozen, self.is_array = MIN_PRUNED_VIEWS, Tensor, "", False
         self.strides: Any = None
 
 
 def links_of(x: Tensor) -> Links:
     """Return the links of a tensor, made when they are first needed."""
-    try:
-        links: Links = x.links
-    except AttributeError:
+    links: Links | None = getattr(x, "links", None)
+    if links is None or links is UNLINKED_ARRAY:
+        is_array = links is not None
         links = x.links = Links()
+        links.is_array = is_array
     return links
+
+
+UNLINKED_ARRAY = Links()  # the links of all tensors without axes that are arrays and have no views yet
+UNLINKED_ARRAY.is_array = True
 
 
 # ---- views
@@ -156,9 +165,30 @@ def is_view(z: Any, base: Any, op: Any, params: dict[str, Any]) -> bool:
     return not op.lower.by_layout or is_laid_out(base, lambda a: np.may_share_memory(a, op.run(a, *params.values())))
 
 
+def mark_as_array(x: T) -> T:
+    """Return a new tensor, which is an array in NumPy even without axes: ``+=`` changes it for every name of it."""
+    if isinstance(x, Tensor) and not x.shape:
+        links: Links | None = getattr(x, "links", None)
+        if links is None:
+            x.links = UNLINKED_ARRAY
+        elif not links.frozen:
+            links.is_array = True
+        if type(x) is Tensor and x.level:
+            x.meta.note(x)  # in-place operators read the links of nodes only on a tape that has noted some
+    return x
+
+
+def is_array(x: Tensor) -> bool:
+    """Return whether a tensor is an array that NumPy writes into, and not a number."""
+    if x.shape:
+        return True
+    links: Links | None = getattr(x, "links", None)
+    return (links is not None and links.is_array) or base_links(x.read()) is not None
+
+
 def is_numpy_number(x: Any) -> bool:
     """Return whether a tensor without axes is a number in NumPy, which has no views, and not an array."""
-    if base_links(x) is not None:
+    if is_array(x):
         return False
     a = x
     while isinstance(a, Tensor):
@@ -481,6 +511,8 @@ def assign(x: Tensor, new: Tensor) -> None:
         x.__class__ = made
         _copy_slots(x, new)
         return
+    if is_array(x):
+        mark_as_array(new)
     x.__class__ = BaseReference
     x.value = new
 
@@ -489,6 +521,8 @@ def _copy_slots(to: Tensor, of: Tensor) -> None:
     for slot in ("g", "meta", "value", "via", "x", "y"):
         if hasattr(of, slot):
             setattr(to, slot, getattr(of, slot))
+    if type(to) is Tensor and to.level and getattr(to, "links", None) is not None:
+        to.meta.note(to)  # for in-place operators, as in ``mark_as_array``
 
 
 def make_alias(x: Tensor) -> Any:
@@ -651,6 +685,7 @@ WRITE = Step(None, back=undo_write, needs_z=False)
 
 late_binding.make_alias = make_alias
 late_binding.get_layout = get_layout
+late_binding.mark_as_array = mark_as_array
 late_binding.note_view = note_view
 late_binding.link_constant = link_constant
 late_binding.resolve_writes = resolve_writes
@@ -669,8 +704,8 @@ def define_in_place(function: Any, word: str, sign: str) -> None:
             written = _write_small(x, new)
             if written is not None:
                 return written
-        if new is NotImplemented or not (x.shape or base_links(x.read())):
-            return new  # a tensor without axes is a number, as NumPy's scalars are
+        if new is NotImplemented or not is_array(x):
+            return new  # most tensors without axes are numbers, as NumPy's scalars are
         write(x, lambda old: fit_result(x, new, what), what)
         return x
 

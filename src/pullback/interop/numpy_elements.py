@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, read_sizes, strip
-from pullback.core.writes import link_part
+from pullback.core.writes import link_part, mark_as_array
 from pullback.errors import ShapeError
 from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array, wrap, wrap_constant
 from pullback.numerics.axis_arguments import resolve_axes, resolve_axis
@@ -223,7 +223,7 @@ def _select(condlist: list[Any], choicelist: list[Any], /, default: Operand = 0)
     made = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         made = np.where(condition, choice, made)
-    return made
+    return mark_as_array(made)
 
 
 def _choose(a: TensorLike, choices: list[Any], /, mode: str = "raise") -> Any:
@@ -310,7 +310,7 @@ def _real_if_close(a: Value, /, tol: float = 100) -> Any:
 def _make_like(fill: Any) -> Any:
     def like(a: Value, /, dtype: DType = None, *, shape: Any = None) -> Any:
         made = fill(np.shape(a) if shape is None else shape, a.dtype if dtype is None else dtype)
-        return _as_array(wrap(a.embed(made) if isinstance(a, Tensor) else made))
+        return mark_as_array(wrap(a.embed(made) if isinstance(a, Tensor) else made))
 
     return like
 
@@ -351,12 +351,7 @@ def _full_like(a: Value, fill_value: Operand, /, dtype: DType = None, *, shape: 
     value = to_array(fill_value)
     value = wrap(a.embed(value)) if isinstance(a, Tensor) and isinstance(value, np.ndarray) else as_tensor(value)
     made = np.broadcast_to(value, np.shape(a) if shape is None else shape)
-    return _as_array(np.astype(made, a.dtype if dtype is None else dtype))
-
-
-def _as_array(x: Any) -> Any:
-    """Return a new tensor, which is an array in NumPy even without axes: ``+=`` changes it for every name of it."""
-    return x if x.ndim else np.copy(x)
+    return mark_as_array(np.astype(made, a.dtype if dtype is None else dtype))
 
 
 def _array(object: Any, /, dtype: DType = None, *, ndmin: int = 0) -> Any:

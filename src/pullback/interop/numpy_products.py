@@ -10,6 +10,7 @@ from pullback import late_binding
 from pullback.core.convert import check_real
 from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import call_unfollowed, strip
+from pullback.core.writes import mark_as_array
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands
 from pullback.numerics.axis_arguments import LETTERS, resolve_axes
@@ -38,7 +39,7 @@ def _accept_lists(product: Any) -> Any:
 
 def _tensordot(a: Value, b: Any, /, axes: Any = 2) -> Any:
     a, b = align_operands((a, b))
-    return contraction.tensordot(a, b, axes)
+    return mark_as_array(contraction.tensordot(a, b, axes))
 
 
 def _kron(a: Value, b: Value, /) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.core.tensor import BY_KERNEL, Tensor, concrete, strip
-from pullback.core.writes import link_part, order_axes
+from pullback.core.writes import link_part, mark_as_array, order_axes
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array
 from pullback.numerics.axis_arguments import resolve_axis
@@ -37,7 +37,7 @@ def index_along(a: Any, index: Index, axis: int) -> Any:
 def _copy(a: Any, /, order: str = "K") -> Any:
     """Return a copy that lies in memory as NumPy's does: by default as the original (``a.copy()`` is in C order)."""
     if isinstance(a, Tensor) and not a.ndim:
-        return np.reshape(conversion.clone(np.reshape(a, 1)), ())  # of a number too the copy is an array, with views
+        return mark_as_array(conversion.clone(a))  # of a number too
     rows_first = [*range(np.ndim(a))]
     axes = order_axes(a.read()) if isinstance(a, Tensor) and order in "KA" else rows_first
     if order == "F" or (order == "A" and axes == rows_first[::-1]):
@@ -58,7 +58,7 @@ def _rollaxis(a: Any, /, axis: int, start: int = 0) -> Any:
 def _roll(a: Value, shift: TensorLike, /, axis: Axis = None) -> Any:
     places = strip(to_array(shift))
     if not isinstance(places, Tensor):
-        return BY_KERNEL[np.roll].function(a, places, axis)
+        return mark_as_array(BY_KERNEL[np.roll].function(a, places, axis))
     if axis is None:
         return np.reshape(_roll(np.reshape(a, -1), places, 0), a.shape)
     axes = (axis,) if hasattr(axis, "__index__") else axis

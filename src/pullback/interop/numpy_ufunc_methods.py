@@ -76,7 +76,7 @@ def _fold(ufunc: Any, x: Any, axis: Axis, keepdims: bool = False, initial: Any =
     """Apply a ufunc to one element after the other along an axis, or several."""
     name = f"np.{ufunc.__name__}.reduce"
     if not x.ndim and axis in (0, -1):  # as NumPy does
-        return x if initial is None else ufunc(initial, x)
+        return x[()] if initial is None else ufunc(initial, x)
     axes = resolve_axes(x.ndim, axis, name)
     initial = _find_initial(ufunc, x, initial)
     _check_fold(name, ufunc, axes, initial, where)

@@ -13,6 +13,7 @@ from numpy.lib import scimath
 from pullback import late_binding
 from pullback.core.convert import check_real
 from pullback.core.tensor import call_unfollowed, may_hold, read_sizes, strip
+from pullback.core.writes import mark_as_array
 from pullback.errors import ShapeError
 from pullback.interop.numpy_arguments import align_operands, wrap_constant
 from pullback.ops.elementwise import reciprocal, sign
@@ -172,7 +173,7 @@ def _power(x: Any, p: Any, /) -> Any:
 
 _log = _extend_domain(np.log, lambda x: x < 0)
 FUNCTIONS = {
-    np.sinc: _sinc, np.i0: lambda x, /: late_binding.i0(x),
+    np.sinc: _sinc, np.i0: lambda x, /: mark_as_array(late_binding.i0(x)),
     scimath.sqrt: _extend_domain(np.sqrt, lambda x: x < 0), scimath.log: _log, scimath.logn: _logn,
     scimath.log2: _extend_domain(np.log2, lambda x: x < 0), scimath.log10: _extend_domain(np.log10, lambda x: x < 0),
     scimath.arccos: _extend_domain(np.arccos, lambda x: abs(x) > 1),

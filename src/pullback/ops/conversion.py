@@ -13,6 +13,7 @@ from pullback.core.lowering import call, scalar
 from pullback.core.op import alias, method, op
 from pullback.core.tape import as_tensor
 from pullback.core.tensor import ARRAYS, NUMPY
+from pullback.core.writes import is_array, mark_as_array
 from pullback.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -138,11 +139,23 @@ def _astype_method(
     if not copy and x.dtype == as_dtype(dtype, "astype"):
         return x
     made = cast(x, dtype)
+    if not made.shape:
+        return mark_as_array(made) if is_array(x) else made
     return made if order == "K" else np.copy(made, order=order)  # type: ignore[call-overload]
+
+
+def _copy_method(x: Tensor) -> Any:
+    """Return a copy, through which gradients pass.
+
+    >>> pb.tensor([1.0, 2.5]).copy()
+    Tensor([1. , 2.5], dtype=float32)
+    """
+    made = clone(x)
+    return mark_as_array(made) if not made.shape and is_array(x) else made
 
 
 alias("astype", _astype_method)
 alias("as_type", cast)
-alias("copy", clone)
+alias("copy", _copy_method)
 alias("__pos__", lambda x: np.positive(x))  # in the order of x, unlike x.copy()
 NUMPY[np.astype] = lambda x, dtype, /, *, copy=True, device=None: _astype_method(x, dtype, copy=copy)

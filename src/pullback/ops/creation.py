@@ -14,6 +14,7 @@ from pullback.core.lowering import made_of
 from pullback.core.op import op
 from pullback.core.tape import constant as _constant
 from pullback.core.tensor import Tensor, concrete
+from pullback.core.writes import mark_as_array
 from pullback.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def array(values: TensorLike, dtype: DType = None) -> Tensor:
     ([1.0, 2.0], [9.0, 2.0])
     """
     made = asarray(values, dtype)
-    return np.copy(made) if made is values else made  # type: ignore[return-value]
+    return mark_as_array(made if made is not values else np.copy(made))  # type: ignore[return-value]
 
 
 def scalar(value: TensorLike, dtype: DType = None) -> Tensor:
@@ -206,7 +207,7 @@ def zeros(shape: ShapeLike, dtype: DType = None) -> Tensor:
     >>> zeros([2])
     Tensor([0., 0.], dtype=float32)
     """
-    return _constant(np.zeros(as_shape("zeros", shape), _choose_dtype("zeros", dtype)))
+    return mark_as_array(_constant(np.zeros(as_shape("zeros", shape), _choose_dtype("zeros", dtype))))
 
 
 def ones(shape: ShapeLike, dtype: DType = None) -> Tensor:
@@ -218,7 +219,7 @@ def ones(shape: ShapeLike, dtype: DType = None) -> Tensor:
     >>> ones([2], "int32")
     Tensor([1, 1], dtype=int32)
     """
-    return _constant(np.ones(as_shape("ones", shape), _choose_dtype("ones", dtype)))
+    return mark_as_array(_constant(np.ones(as_shape("ones", shape), _choose_dtype("ones", dtype))))
 
 
 def fill(shape: ShapeLike, value: TensorLike, dtype: DType = None) -> Any:
@@ -237,7 +238,7 @@ def fill(shape: ShapeLike, value: TensorLike, dtype: DType = None) -> Any:
     one = as_array(value, dtype, "fill")
     if one.ndim:
         raise ShapeError(f"fill: value must be one number, got shape {one.shape}; broadcast_to repeats an array.")
-    return _constant(np.full(wanted, one))
+    return mark_as_array(_constant(np.full(wanted, one)))
 
 
 def _make_filling_kernel(x: Tensor, value: float, dtype: DType, name: str) -> Any:

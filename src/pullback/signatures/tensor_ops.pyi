@@ -332,7 +332,7 @@ class TensorOps:
     ) -> Tensor:
         """Return the adjoint of ``conv3d`` in the image."""
     def copy(self) -> Tensor:
-        """Return a copy of a tensor, through which gradients pass."""
+        """Return a copy, through which gradients pass."""
     def cos(self) -> Tensor:
         """Return the cosine."""
     def cosh(self) -> Tensor:

@@ -413,4 +413,4 @@ def slogdet(x: TensorLike) -> SlogDet:
     -1.0 0.693147
     """
     z = slogdet_pair(x)
-    return SlogDet(z[..., 0], take_real_part(z[..., 1]))
+    return SlogDet(z[..., 0][()], take_real_part(z[..., 1])[()])  # numbers, not views, where there are no axes
