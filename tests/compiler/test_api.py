@@ -93,6 +93,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_value_and_grads_match_eager(name: str, dtype: Any) -> None:
@@ -567,6 +568,7 @@ def test_matmul_of_all_sizes(m: int, k: int, n: int, dtype: Any) -> None:
     same(lambda a, b: pb.sum(pb.stack([a, a * 2.0]) @ b, 0), a, b, **loose)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("batch", [(2,), (3, 2), (1, 2), (2, 1)])
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 2, 1), (2, 1, 1), (1, 1, 2), (1, 1, 1), (3, 1, 1), (1, 5, 1)])
 def test_batched_matmul_gradient_with_axes_of_length_one(batch: Any, m: int, k: int, n: int) -> None:

@@ -21,6 +21,7 @@ LOSSES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_compiled_exp_gradient_at_infinity_matches_eager(name: str, dtype: str) -> None:

@@ -148,6 +148,7 @@ DRAWS: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled(2)
 @BACKENDS
 @pytest.mark.parametrize("name", DRAWS)
 def test_random_draws_match_eager_order(name: str, backend: str) -> None:

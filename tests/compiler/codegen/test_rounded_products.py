@@ -23,6 +23,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_product_is_rounded_before_every_use(name: str, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,7 @@ def overwritten(x: Any) -> Any:
     return pb.sum(y[1:3] * x[2])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("f", [rows, gates, some_rows, rows_and_all, overlap, all_twice, same_rows_often, overwritten])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_gradients_of_slices_match_eager(f: Any, dtype: str) -> None:

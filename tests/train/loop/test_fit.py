@@ -443,6 +443,7 @@ class KilledError(Exception):
     pass
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("at", [4, 6, 7])  # of 6 steps an epoch: in the first one, at its end, in the second
 @pytest.mark.parametrize(("eager", "noise"), [(False, None), (True, None), (False, 5)])
 def test_fit_resumed_equals_uninterrupted(tmp_path, at: int, eager: bool, noise) -> None:

@@ -92,6 +92,7 @@ def test_row_sparse_step_in_float64_is_exact(name: str, how: str):
 # ---- lazy
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", ["eager", "compiled"])
 @pytest.mark.parametrize("name", ["adam", "adamw", "momentum", "sgd decayed", "rmsprop"])
 def test_lazy_optimizer_does_not_change_other_rows(name: str, how: str):

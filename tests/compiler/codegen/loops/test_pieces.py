@@ -33,6 +33,7 @@ def test_concatenate_pieces_of_several_lengths(axis: int, dtype: str) -> None:
     check(lambda *xs: np.concatenate(xs, axis), *xs)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("count", [2, 5, 6, 30])
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (70,), (2, 9)])
 def test_stack_of_few_and_many_rows_equals_numpy(shape: tuple[int, ...], count: int) -> None:

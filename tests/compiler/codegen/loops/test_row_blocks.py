@@ -142,6 +142,7 @@ def test_row_blocks_of_matrix_with_zero_rows(f: Any) -> None:
         compare(f, xs)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("f", [log_sum_exp, labels, logistic, linear, of_rows, transpose])
 @pytest.mark.parametrize("length", [3, 10, 100])
 def test_row_blocks_do_not_spread_nan_and_inf_to_other_rows(f: Any, length: int) -> None:

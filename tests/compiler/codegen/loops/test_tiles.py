@@ -13,6 +13,7 @@ def draw(*shape: int) -> Array:
     return np.random.default_rng(0).normal(size=shape)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("rows", "columns"), [(16, 16), (17, 31), (9, 200), (130, 67), (70, 700)])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_transposed_matrices_match_numpy(rows: int, columns: int, dtype: str) -> None:
