@@ -499,6 +499,20 @@ class Value:
         return made.like(self.code.op(f"freeze {made.type} {made.name}"))
 
 
+class Variable:
+    """A vector on the stack, which LLVM keeps in registers."""
+
+    def __init__(self, start: Value) -> None:
+        self.start, self.cell = start, start.code.allocate(start.type)
+        self.set(start)
+
+    def set(self, v: Value) -> None:
+        v.code.line(f"store {v!r}, ptr {self.cell}, align 64")
+
+    def get(self) -> Value:
+        return self.start.like(self.start.code.op(f"load {self.start.type}, ptr {self.cell}, align 64"))
+
+
 def transpose_square(rows: Sequence[Value]) -> list[Value]:
     """Return the transposes of square matrices whose rows are the vectors, one beside the other in their lanes."""
     rows, step, count, width = [*rows], 1, len(rows), rows[0].width

@@ -15,7 +15,7 @@ from pullback.compiler.builder import Code, Definition, Label, define_function
 from pullback.compiler.target import ALIGN
 
 MIN_CALLS = 48  # rows of a table; fewer calls compile as fast one by one
-MIN_SHARED_CALLS = 4  # rows of a table for each kind of call, on average
+MIN_SHARED_CALLS = 4  # rows of a table for each signature, on average
 ARENA, STACK, FIRST = 0, 1, 2  # numbers of bases: the arena, the stack of the function, the program's first slot
 MAX_SLOTS = 1 << 12  # slots whose addresses a table may use: it copies them to the stack
 ROUNDED_BIT = 1 << 15  # the bit of a word that says that the address is rounded down to a cache line
@@ -71,9 +71,8 @@ class Local(NamedTuple):
 
 
 Operand = Address | ConstantOperand | Local
-Kind = tuple[
-    str, tuple[ConstantOperand | None, ...]
-]  # what calls of one kind share: the function, and its constant operands
+# What calls with rows of the same form share: the function, and for each argument its value if that is constant.
+Signature = tuple[str, tuple[ConstantOperand | None, ...]]
 
 
 class Call(NamedTuple):
@@ -87,8 +86,8 @@ class Call(NamedTuple):
         return [a for a in self.args if isinstance(a, Address)]
 
     @property
-    def kind(self) -> Kind | None:
-        """The function and the kinds of arguments, equal for the calls of a table; None if it cannot be in one."""
+    def signature(self) -> Signature | None:
+        """The function and its constant arguments; None if the call cannot be in a table."""
         if any(isinstance(a, Local) or (isinstance(a, Address) and not a.has_word) for a in self.args):
             return None
         return self.function, tuple(a if isinstance(a, ConstantOperand) else None for a in self.args)
@@ -139,8 +138,8 @@ class CallList(Code):
         run: list[Call] = []
 
         def close() -> None:
-            kinds = {call.kind for call in run}
-            if len(run) < max(MIN_CALLS, MIN_SHARED_CALLS * len(kinds)):
+            signatures = {call.signature for call in run}
+            if len(run) < max(MIN_CALLS, MIN_SHARED_CALLS * len(signatures)):
                 for call in run:
                     self._write(call)
             else:
@@ -153,7 +152,7 @@ class CallList(Code):
             run.clear()
 
         for part in parts:
-            if isinstance(part, Call) and part.kind is not None:
+            if isinstance(part, Call) and part.signature is not None:
                 run.append(part)
                 continue
             close()
@@ -192,16 +191,16 @@ def _format_operand(operand: Address | Local, name: str) -> str:
 
 def _emit_table(name: str, run: list[Call]) -> Definition:
     """Return a table of calls, and a function with a loop over its rows that makes the calls."""
-    kinds: dict[Kind, int] = {}
+    signatures: dict[Signature, int] = {}
     rows = []
-    rounded: set[tuple[int, int]] = set()  # kind and position of the addresses that some row rounds
+    rounded: set[tuple[int, int]] = set()  # signature and position of the addresses that some row rounds
     for call in run:
-        if call.kind is not None:
-            number = kinds.setdefault(call.kind, len(kinds))
+        if call.signature is not None:
+            number = signatures.setdefault(call.signature, len(signatures))
             rows += [number, *(a.word for a in call.addresses)]
             rounded.update((number, i) for i, a in enumerate(call.addresses) if a.rounded)
     last = max([FIRST - 1, *(a.base for call in run for a in call.addresses)])
-    cases = " ".join(f"i64 {n}, label %kind{n}" for n in range(1, len(kinds)))
+    cases = " ".join(f"i64 {n}, label %kind{n}" for n in range(1, len(signatures)))
     head = "\n".join(
         [
             f"@{name}_rows = private unnamed_addr constant [{len(rows)} x i64] [{', '.join(f'i64 {w}' for w in rows)}]",
@@ -222,7 +221,7 @@ def _emit_table(name: str, run: list[Call]) -> Definition:
         f"switch i64 %kind, label %kind0 [{cases}]",
     ]
     ways = []
-    for (function, constants), number in kinds.items():
+    for (function, constants), number in signatures.items():
         lines.append(Label(f"kind{number}:"))
         args = []
         count = 0

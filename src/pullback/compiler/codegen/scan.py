@@ -12,7 +12,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.compiler.builder import TYPES, Code, Value, code_of, first_lanes, literal, slice_lanes, splat, vector
+from pullback.compiler.builder import (
+    TYPES,
+    Code,
+    Value,
+    Variable,
+    code_of,
+    first_lanes,
+    literal,
+    slice_lanes,
+    splat,
+    vector,
+)
 from pullback.compiler.codegen.kernel_code import RANGE, KernelCode, make_kernel
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.schedule.scans import ScanPlan, SearchPlan
@@ -140,17 +151,11 @@ class Scan(AxisKernel):
         running = [self._start(*way) for way in ways]
         if self.count < 2:
             return
-        cells = []
-        for acc in running:
-            assert acc is not None
-            cells.append(code.allocate(acc.type))
-            code.line(f"store {acc.type} {acc.name}, ptr {cells[-1]}, align 64")
+        totals = [Variable(acc) for acc in running if acc is not None]
         with code.loop("1", self.count) as p:
-            for (way, width, mask), cell in zip(ways, cells, strict=True):
-                type_ = vector(self.one, width)
-                acc = self.value(code.op(f"load {type_}, ptr {cell}, align 64"), width)
-                new = self._combine_next(acc, way, p, mask)
-                code.line(f"store {type_} {new.name}, ptr {cell}, align 64")
+            for (way, _, mask), total in zip(ways, totals, strict=True):
+                new = self._combine_next(total.get(), way, p, mask)
+                total.set(new)
                 self._write(new, code.add(way, self._offset(p, self.shift)), mask)
 
     def _scan_in_memory(self, o: str, begin: str, stop: str) -> None:
@@ -174,26 +179,17 @@ class Scan(AxisKernel):
             self._write(start, code.add(way, self._offset("0")), None)
         first = self._scan_vector("0", way)
         self._store_vector(first, "0", way)
-        cell = code.allocate(first.type)
-        carry = self.shuffle(first, [width - 1] * width)
-        code.line(f"store {carry.type} {carry.name}, ptr {cell}, align 64")
+        carry = Variable(self.shuffle(first, [width - 1] * width))
         with code.loop(str(width), whole, width) as p:
             local = self._scan_vector(p, way)
-            carry = self.value(code.op(f"load {local.type}, ptr {cell}, align 64"), width)
-            emit = self.lower.emit
-            self._store_vector(emit(VectorFunctions(code), carry, local), p, way)
-            on = emit(VectorFunctions(code), carry, self.shuffle(local, [width - 1] * width))
-            code.line(f"store {on.type} {on.name}, ptr {cell}, align 64")
+            before, emit = carry.get(), self.lower.emit
+            self._store_vector(emit(VectorFunctions(code), before, local), p, way)
+            carry.set(emit(VectorFunctions(code), before, self.shuffle(local, [width - 1] * width)))
         if whole < self.count:
-            rest = code.allocate(self.one)
-            carry = self.value(code.op(f"load {first.type}, ptr {cell}, align 64"), width)
-            code.line(
-                f"store {self.one} {code.op(f'extractelement {carry.type} {carry.name}, i64 0')}, ptr {rest}, align 64"
-            )
+            rest = Variable(slice_lanes(carry.get(), 0, 1))
             with code.loop(str(whole), self.count) as p:
-                acc = self.value(code.op(f"load {self.one}, ptr {rest}, align 64"), 1)
-                new = self._combine_next(acc, way, p, None)
-                code.line(f"store {self.one} {new.name}, ptr {rest}, align 64")
+                new = self._combine_next(rest.get(), way, p, None)
+                rest.set(new)
                 self._write(new, code.add(way, self._offset(p, self.shift)), None)
 
     def _scan_vector(self, p: str, way: str) -> Value:
@@ -224,7 +220,7 @@ class Search(AxisKernel):
 
     def __init__(self, plan: SearchPlan) -> None:
         super().__init__(plan)
-        self.index, self.short = plan.index, plan.short
+        self.index, self.short, self.searches = plan.index, plan.short, plan.searches
 
     def emit_unit(self, u: str) -> None:
         if self.short:
@@ -296,9 +292,8 @@ class Search(AxisKernel):
         base = code.times(u, self.length)
         first = self._read(base, 1)
         start = self.value(splat(code, first.name, self.one, width), width)
-        ways = max(1, min(4, self.length // width))
-        found = [self._begin(start) for _ in range(ways)]
-        step = ways * width
+        found = [self._begin(start) for _ in range(self.searches)]
+        step = self.searches * width
         whole = self.length // step * step
         if self.length >= step:
             with code.loop("0", whole, step) as at:

@@ -70,13 +70,9 @@ class ScatterRows:
         if not shared:
             self._row(row, source)
             return
-        mine, others = code.block("mine"), code.block("others")
         ahead, count = code.op(f"sub i64 {row}, %lo"), code.op("sub i64 %hi, %lo")
-        code.branch(code.op(f"icmp ult i64 {ahead}, {count}"), mine, others)
-        code.begin(mine)
-        self._row(row, source)
-        code.jump(others)
-        code.begin(others)
+        with code.when(code.op(f"icmp ult i64 {ahead}, {count}")):
+            self._row(row, source)
 
     def _row(self, row: str, source: str) -> None:
         code = self.code

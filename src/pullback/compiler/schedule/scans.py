@@ -14,6 +14,7 @@ MAX_ROWS_AT_ONCE = 8  # rows that are scanned at the same time
 MIN_VECTOR_ELEMENTS = 64  # elements from which on a single row is scanned by vectors
 MIN_LANES = 8  # of these vectors; the scan within one of fewer takes as long as the elements one by one
 MAX_LANE_ELEMENTS = 16  # elements of a row up to which several rows are searched at once, one in each lane
+MAX_SEARCHES = 4  # vectors of a row that are searched at the same time
 MAX_VECTORS_AT_ONCE = 4  # vectors along the inner axis whose accumulators stay in registers
 BLOCK_BYTES = 4096  # of neighbours that are computed together: their last results are still in the first-level cache
 PART_ELEMENTS = 32768  # about how many elements a part has
@@ -97,6 +98,7 @@ class SearchPlan(AxisPlan):
         self.index = "i4" if self.length < 2**31 and self.size < 8 else "i8"
         self.width = max(1, self.target.vector_bytes // max(self.size, int(self.index[1])))
         self.columns = max(1, BLOCK_BYTES // 4 // (self.size * self.width))
+        self.searches = max(1, min(MAX_SEARCHES, self.length // self.width))  # vectors of a row searched at once
         self.short = (
             self.inner == 1 and self.length <= MAX_LANE_ELEMENTS and self.outer >= self.width > 1 and self.size >= 4
         )

@@ -17,6 +17,7 @@ from pullback.numerics.windows import Windows, find_frame_slices
 
 MAX_UNROLLED = 120  # vector multiplications in the unrolled body of the innermost loop
 MIN_DIVIDED = 3_200_000  # multiplications from which on a sum over images is divided into parts
+MAX_UNROLLED_WINDOW = 16  # elements of a pooling window up to which loops over it are unrolled
 PARTS = 4
 MAX_PART_BYTES = 512 * 1024  # bytes of the partial sum of such a part
 RIGHT_SHARE = 3 / 4  # of the first-level cache that the right matrix may take
@@ -84,7 +85,7 @@ def plan_pooling(p: Pooling, target: Target) -> PoolingPlan:
 
 
 # By symbol of the op: the arrays that are images, which have frames if windows reach beyond them.
-IMAGES = {"largest": ("%x",), "sums": ("%x",), "take": ("%x", "%s"), "give": ("%s",), "spread": ()}
+IMAGES = {"largest": ("x",), "sums": ("x",), "take": ("x", "s"), "give": ("s",), "spread": ()}
 
 
 class PoolingPlan(FramePlan):
@@ -102,6 +103,7 @@ class PoolingPlan(FramePlan):
         self.covers = self.apart and w.strides == w.size and w.reach == self.frame  # whether each is in exactly one
         self.taps = [d * u for d, u in zip(w.dilations, self.units, strict=False)]
         self.images = IMAGES[p.symbol]
+        self.is_unrolled = prod(w.size) <= MAX_UNROLLED_WINDOW  # whether there are no loops over a window
         part = max(1, min(p.images, 16384 // max(self.image, 1)))
         frames = len(self.images) + 1 if self.framed else 0
         self.work = Work(p.images, part, scratch=self.frame_bytes * frames)

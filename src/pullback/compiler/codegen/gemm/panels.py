@@ -43,20 +43,11 @@ class BlockedProduct:
         whole = p.n // wide
         if whole:
             stop = code.minimum("%hi", whole)
-            some, done = code.block("some"), code.block("done")
-            code.branch(code.op(f"icmp slt i64 %lo, {stop}"), some, done)
-            code.begin(some)
-            with code.loop("%lo", stop) as panel:
+            with code.when(code.op(f"icmp slt i64 %lo, {stop}")), code.loop("%lo", stop) as panel:
                 self._panel(code.times(panel, wide), wide)
-            code.jump(done)
-            code.begin(done)
         if whole * wide < p.n:
-            last, end = code.block("last"), code.block("end")
-            code.branch(code.op(f"icmp sgt i64 %hi, {whole}"), last, end)
-            code.begin(last)
-            self._panel(str(whole * wide), p.n - whole * wide)
-            code.jump(end)
-            code.begin(end)
+            with code.when(code.op(f"icmp sgt i64 %hi, {whole}")):
+                self._panel(str(whole * wide), p.n - whole * wide)
         arrays = "ptr noalias %a", "ptr noalias %b", "ptr %c", "ptr %z"
         return make_kernel(code, *arrays, *RANGE)
 

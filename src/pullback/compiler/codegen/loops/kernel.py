@@ -124,7 +124,7 @@ class KernelWriter:
 
             self._emit_vectors(inner, emit)
             for self.access.lane, _, accumulator, _ in states:
-                self.rows.set_reduced(n, reduce_lanes(code, n, reductions.load(n, accumulator)))
+                self.rows.set_reduced(n, reduce_lanes(code, n, accumulator.get()))
 
     @contextmanager
     def _each_row(self, row: str, count: str, rows: list[Axis]) -> Iterator[None]:
@@ -160,7 +160,7 @@ class KernelWriter:
                     index = code.times(column, plan.block)
                     self._emit_vector(number, hoisted, Lanes(index, plan.block, None, self.rows.mask))
             for n in folds:
-                self.rows.values[n.number] = self.reductions.load(n, self.reductions.accumulators[n.number])
+                self.rows.values[n.number] = self.reductions.accumulators[n.number].get()
         self.rows.write_tiles(inner)
         self.rows.store()
 
@@ -197,12 +197,8 @@ class KernelWriter:
         """Emit the ``with`` block under the condition that this part has some of these vectors; it gets their range."""
         code = self.code
         begin, end = code.maximum("%lo", first), code.minimum("%hi", stop)
-        some, done = code.block("some"), code.block("done")
-        code.branch(code.op(f"icmp slt i64 {begin}, {end}"), some, done)
-        code.begin(some)
-        yield begin, end
-        code.jump(done)
-        code.begin(done)
+        with code.when(code.op(f"icmp slt i64 {begin}, {end}")):
+            yield begin, end
 
     def _emit_columns(self, rows: list[Axis], inner: Axis) -> None:
         """Emit the only pass for some rows at a time: for each vector of columns, a loop over these rows."""
@@ -311,7 +307,7 @@ class KernelWriter:
                 self._emit_innermost(number, inner)
                 self.access.places, self.rows.loaded = places, loaded
         for n in folds:
-            total = reductions.load(n, reductions.accumulators[n.number])
+            total = reductions.accumulators[n.number].get()
             self.rows.set_reduced(n, reduce_lanes(code, n, total))
 
     def _emit_innermost(self, number: int, inner: Axis) -> None:
@@ -372,11 +368,11 @@ class KernelWriter:
         totals = {n.number: reductions.allocate(n) for n in folds}
 
         def add_run(n: Node) -> None:
-            reductions.accumulate(n, totals[n.number], reductions.load(n, reductions.accumulators[n.number]))
+            reductions.accumulate(n, totals[n.number], reductions.accumulators[n.number].get())
 
         def reset() -> None:
             for n in folds:
-                reductions.reset(n, reductions.accumulators[n.number])
+                reductions.accumulators[n.number].set(reductions.accumulators[n.number].start)
 
         with code.loop("0", full // run) as r:
             reset()

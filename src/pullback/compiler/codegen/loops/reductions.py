@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
 
-from pullback.compiler.builder import TYPES, Code, Definition, Value, code_of, literal, slice_lanes, vector
+from pullback.compiler.builder import TYPES, Code, Definition, Value, Variable, code_of, literal, slice_lanes, vector
 from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.codegen.loops.access import (
     ArrayAccess,
@@ -42,52 +41,32 @@ def reduce_lanes(code: Code, n: Node, v: Value) -> Value:
     return v
 
 
-class Accumulator(NamedTuple):
-    """A vector on the stack, which LLVM keeps in registers."""
-
-    cell: str
-    width: int
-
-
 class Reductions:
     """Emits the accumulators of a kernel's reductions."""
 
     def __init__(self, code: Code, plan: LoopPlan, access: ArrayAccess) -> None:
         self.code, self.plan, self.access = code, plan, access
         # By node: accumulators of reductions along the row, or of a vector of columns; and of those over all axes.
-        self.accumulators: dict[int, Accumulator] = {}
-        self.totals: dict[int, Accumulator] = {}
+        self.accumulators: dict[int, Variable] = {}
+        self.totals: dict[int, Variable] = {}
 
     # ---- accumulators in registers
 
-    def allocate(self, n: Node, width: int = 0) -> Accumulator:
+    def allocate(self, n: Node, width: int = 0) -> Variable:
         """Return a new accumulator, set to the identity."""
         width = width or self.plan.width
-        made = Accumulator(self.code.allocate(vector(TYPES[code_of(n.dtype)], width)), width)
-        self.reset(n, made)
-        return made
+        return Variable(Value(self.code, identity(n, width), code_of(n.dtype), width))
 
-    def reset(self, n: Node, to: Accumulator) -> None:
-        """Set an accumulator to the identity."""
-        self._set(to, Value(self.code, identity(n, to.width), code_of(n.dtype), to.width))
-
-    def _set(self, to: Accumulator, v: Value) -> None:
-        self.code.line(f"store {v!r}, ptr {to.cell}, align 64")
-
-    def load(self, n: Node, of: Accumulator) -> Value:
-        """Return the value of an accumulator."""
-        type_ = vector(TYPES[code_of(n.dtype)], of.width)
-        return Value(self.code, self.code.op(f"load {type_}, ptr {of.cell}, align 64"), code_of(n.dtype), of.width)
-
-    def accumulate(self, n: Node, to: Accumulator, v: Value) -> None:
+    def accumulate(self, n: Node, to: Variable, v: Value) -> None:
         """Add a vector to an accumulator, which may have more lanes."""
-        if v.width < to.width:
-            lanes = ", ".join(f"i32 {min(i, v.width)}" for i in range(to.width))
-            wide = f"shufflevector {v!r}, {v.type} {identity(n, v.width)}, <{to.width} x i32> <{lanes}>"
+        width = to.start.width
+        if v.width < width:
+            lanes = ", ".join(f"i32 {min(i, v.width)}" for i in range(width))
+            wide = f"shufflevector {v!r}, {v.type} {identity(n, v.width)}, <{width} x i32> <{lanes}>"
             if v.width == 1:
-                wide = f"insertelement {vector(TYPES[v.dtype], to.width)} {identity(n, to.width)}, {v!r}, i64 0"
-            v = Value(self.code, self.code.op(wide), v.dtype, to.width)
-        self._set(to, combine(self.code, n, self.load(n, to), v))
+                wide = f"insertelement {vector(TYPES[v.dtype], width)} {identity(n, width)}, {v!r}, i64 0"
+            v = Value(self.code, self.code.op(wide), v.dtype, width)
+        to.set(combine(self.code, n, to.get(), v))
 
     def add(self, n: Node, v: Value, mask: str | None, index: str) -> None:
         """Add the lanes of a vector that are set in the mask to a reduction; ``index`` is that of its accumulators."""
@@ -149,7 +128,7 @@ class Reductions:
         for number, n in enumerate(plan.after):
             if not plan.is_column(n):
                 at = self._partial(n) if plan.has_partial_results else f"%o{number}"
-                write_vector(code, reduce_lanes(code, n, self.load(n, self.totals[n.number])), at, None)
+                write_vector(code, reduce_lanes(code, n, self.totals[n.number].get()), at, None)
         for n in plan.after:
             if plan.is_transposed and plan.is_column(n):
                 with code.loop("0", n.size) as j:
@@ -164,14 +143,14 @@ class Reductions:
             if self.plan.is_column(n):
                 pointer = self.access.element(n, self._columns(n), index)
                 self.accumulators[n.number] = made = self.allocate(n, width)
-                self._set(made, read_vector(self.code, pointer, n.dtype, width, None))
+                made.set(read_vector(self.code, pointer, n.dtype, width, None))
 
     def store_columns(self, index: str) -> None:
         """Store the accumulators of a vector of columns."""
         for n in self.plan.after:
             if self.plan.is_column(n):
                 pointer = self.access.element(n, self._columns(n), index)
-                write_vector(self.code, self.load(n, self.accumulators.pop(n.number)), pointer, None)
+                write_vector(self.code, self.accumulators.pop(n.number).get(), pointer, None)
 
     def _partial(self, n: Node) -> str:
         return self.code.at("i8", "%partial", self.plan.partial_at[n.number])

@@ -12,13 +12,11 @@ from functools import lru_cache
 from itertools import product
 from math import inf, nan, prod
 
-from pullback.compiler.builder import Value, constant, first_lanes, literal, vector
+from pullback.compiler.builder import Value, Variable, constant, first_lanes, vector
 from pullback.compiler.codegen.kernel_code import KernelCode, make_kernel
 from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.compiler.schedule.windows import PoolingPlan
-
-MAX_UNROLLED = 16  # elements of a window up to which loops over it are unrolled
 
 
 @lru_cache(256)
@@ -37,7 +35,7 @@ class PoolingWriter(WindowKernel):
         self.p, self.vector = plan.p, vector(self.type, plan.width)
 
     def write(self) -> KernelCode:
-        p, code, images = self.p, self.code, self.plan.images
+        p, code, images = self.p, self.code, [f"%{name}" for name in self.plan.images]
         names = [*(("%x", "%s", "%y") if p.symbol in ("give", "take") else ("%x",)), "%z"]
         fills = {
             "%x": -inf if p.symbol == "largest" else 0.0,
@@ -117,7 +115,7 @@ class PoolingWriter(WindowKernel):
     def _each(self, first: str, do: Callable[[str], None]) -> None:
         """Call ``do`` with the offset of each element of a window."""
         size = self.p.windows.size
-        if prod(size) <= MAX_UNROLLED:
+        if self.plan.is_unrolled:
             for at in product(*map(range, size)):
                 do(self.code.add(first, str(sum(i * t for i, t in zip(at, self.plan.taps, strict=True)))))
             return
@@ -136,18 +134,16 @@ class PoolingWriter(WindowKernel):
             if axis < 0:
                 return take(place)
             k, tap = size[axis], self.plan.taps[axis]
-            if prod(size) <= MAX_UNROLLED:
+            if self.plan.is_unrolled:
                 total = along(axis - 1, place)
                 for ahead in range(tap, k * tap, tap):
                     total = join(total, along(axis - 1, code.add(place, str(ahead))))
                 return total
-            cell = code.allocate(self.vector)
-            code.line(f"store {self.vector} {literal(start, self.plan.dtype, self.plan.width)}, ptr {cell}, align 64")
+            so_far = Variable(self._number(start))
             with code.loop("0", k) as i:
                 more = along(axis - 1, code.add(place, code.times(i, tap)))
-                before = self._value(code.op(f"load {self.vector}, ptr {cell}, align 64"))
-                code.line(f"store {self.vector} {join(before, more).name}, ptr {cell}, align 64")
-            return self._value(code.op(f"load {self.vector}, ptr {cell}, align 64"))
+                so_far.set(join(so_far.get(), more))
+            return so_far.get()
 
         return along(len(size) - 1, first)
 
@@ -170,29 +166,17 @@ class PoolingWriter(WindowKernel):
         g = g if not self.plan.apart else self._number(0.0) + g  # -0 becomes 0, as where it is added to 0
         self._each(place, lambda p: self._accumulate(g, self.at(at["%z"], p), mask))
 
-    def _variable(self, start: str) -> str:
-        """Return the address of a vector that changes during the loops over a window."""
-        cell = self.code.allocate(self.vector)
-        self._assign(cell, self._value(start))
-        return cell
-
-    def _assign(self, cell: str, x: Value) -> None:
-        self.code.line(f"store {self.vector} {x.name}, ptr {cell}, align 64")
-
-    def _current(self, cell: str) -> Value:
-        return self._value(self.code.op(f"load {self.vector}, ptr {cell}, align 64"))
-
     def _give(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
         """Emit the gradient of a maximum: the cotangent of a window goes to its first largest element."""
         g, largest = (self._read(self.at(at[name], row), mask) for name in ("%x", "%y"))
         lanes, zero = VectorFunctions(self.code), self._number(0.0)
-        left = self._variable(g.name)  # the cotangent, until an element has received it; then zeros
+        left = Variable(g)  # the cotangent, until an element has received it; then zeros
 
         def give(p: str) -> None:
             hit = self._read(self.at(at["%s"], p), mask).compare("oeq", largest)
-            rest = self._current(left)
+            rest = left.get()
             self._accumulate(lanes.select(hit, rest, zero), self.at(at["%z"], p), mask)
-            self._assign(left, lanes.select(hit, zero, rest))
+            left.set(lanes.select(hit, zero, rest))
 
         self._each(place, give)
 
@@ -200,13 +184,13 @@ class PoolingWriter(WindowKernel):
         """Emit the transpose of ``_give``: of each window, take the element where the maximum was first."""
         largest = self._read(self.at(at["%y"], row), mask)
         lanes, zero = VectorFunctions(self.code), self._number(0.0)
-        total, left = self._variable(zero.name), self._variable(self._number(1.0).name)  # left: 0 once it is found
+        total, left = Variable(zero), Variable(self._number(1.0))  # left: 0 once it is found
 
         def take(p: str) -> None:
             hit = self._read(self.at(at["%s"], p), mask).compare("oeq", largest)
-            rest, x = self._current(left), self._read(self.at(at["%x"], p), mask)
-            self._assign(total, self._current(total) + lanes.select(hit, x * rest, zero))
-            self._assign(left, lanes.select(hit, zero, rest))
+            rest, x = left.get(), self._read(self.at(at["%x"], p), mask)
+            total.set(total.get() + lanes.select(hit, x * rest, zero))
+            left.set(lanes.select(hit, zero, rest))
 
         self._each(place, take)
-        self._write(self._current(total), self.at(at["%z"], row), mask)
+        self._write(total.get(), self.at(at["%z"], row), mask)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 
-from pullback.compiler.builder import Value, vector
+from pullback.compiler.builder import Value, Variable, vector
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function, make_kernel
 from pullback.compiler.codegen.windows.convolution import ConvolutionWriter
 from pullback.compiler.codegen.windows.padding import RANGE, WindowKernel
@@ -131,7 +131,7 @@ class WinogradWriter(WindowKernel):
                 for j, v in enumerate(_subtract_four(several)):
                     self._store(v, pixels, there, (4 * i + j) * plan.pixels)
 
-    def _add_products(self, products: str, first: str, z: str, spoilt: str) -> None:
+    def _add_products(self, products: str, first: str, z: str, spoilt: Variable) -> None:
         """Emit the results of each tile in a strip."""
         code, plan, width = self.code, self.plan, self.c.windows.out[1]
         with self._loop_over_tiles(first) as (row, column, number), code.loop("0", self.c.depth, plan.width) as lane:
@@ -157,7 +157,7 @@ class WinogradWriter(WindowKernel):
                 for j, v in enumerate(_spread_two(several)):
                     self._store(v, weights, there, (4 * i + j) * plan.products)
 
-    def _transform_sums(self, sums: str, each: int, spoilt: str) -> None:
+    def _transform_sums(self, sums: str, each: int, spoilt: Variable) -> None:
         """Emit the gradients of the 9 taps, over the first 9 of the 16 sums."""
         code = self.code
         with code.loop("0", each, self.plan.width) as lane:
@@ -168,30 +168,24 @@ class WinogradWriter(WindowKernel):
                 self._store(tap, sums, lane, i * each)
             self._flag(taps, spoilt)
 
-    def _clear_flag(self) -> str:
-        """Return the address of a vector of 0, which becomes NaN where a result is not finite."""
-        flag = self.code.allocate(self.vector)
-        self.code.line(f"store {self.vector} zeroinitializer, ptr {flag}, align 64")
-        return flag
+    def _clear_flag(self) -> Variable:
+        """Return a vector of 0, which becomes NaN where a result is not finite."""
+        return Variable(self._value("zeroinitializer"))
 
-    def _flag(self, results: Sequence[Value], flag: str) -> None:
-        total = self._value(self.code.op(f"load {self.vector}, ptr {flag}, align 64"))
+    def _flag(self, results: Sequence[Value], flag: Variable) -> None:
+        total = flag.get()
         for v in results:
             total = total + v * 0.0
-        self.code.line(f"store {self.vector} {total.name}, ptr {flag}, align 64")
+        flag.set(total)
 
     @contextmanager
-    def _if_spoilt(self, flag: str) -> Iterator[None]:
+    def _if_spoilt(self, flag: Variable) -> Iterator[None]:
         """Emit a block for the case that a result is not finite."""
         code, width = self.code, self.plan.width
-        total = self._value(code.op(f"load {self.vector}, ptr {flag}, align 64"))
+        total = flag.get()
         bits = code.op(f"bitcast <{width} x i1> {total.compare('uno', total).name} to i{width}")
-        spoilt, after = code.block("spoilt"), code.block("after")
-        code.branch(code.op(f"icmp ne i{width} {bits}, 0"), spoilt, after, unlikely=True)
-        code.begin(spoilt)
-        yield
-        code.jump(after)
-        code.begin(after)
+        with code.when(code.op(f"icmp ne i{width} {bits}, 0"), unlikely=True):
+            yield
 
     @contextmanager
     def _loop_over_tiles(self, first: str) -> Iterator[Tile]:

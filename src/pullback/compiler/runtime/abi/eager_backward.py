@@ -302,8 +302,7 @@ class AddElementsWriter(TensorWriter):
         total = self.call_pointers("ptr", "@new_object", into, "%fields")
         self.require(self.compare("ne", total, "null"), "failed")
         self.replace_slot("%x", "g", total)
-        self.jump("added")
-        self.label("added")
+        self.label("added", falls=True)
         self.ret("i1", self.call("i1", "@report_sum", f"i32 {flags}", "ptr %fields"))
 
     def _add_in_python(self) -> None:
@@ -349,8 +348,7 @@ def write_add_fitted() -> str:
     lengths = w.load("ptr", "%d", OFFSETS["ARRAY_SHAPE"])
     for axis, name in enumerate(("rows", "columns")):
         w.require(w.compare("eq", w.word(lengths, axis), w.meta_field("%fields", name), "i64"), "other")
-    w.jump("sum")
-    w.label("sum")
+    w.label("sum", falls=True)
     row = w.call("ptr", "@sum_rows", "ptr %at", "ptr %fields", f"ptr {row_fields}")
     w.jump_if(w.compare("eq", row, "null"), "unsummed")
     fine = w.call("i1", "@add_array", "ptr %x", f"ptr {row}", f"ptr {row_fields}")
@@ -369,8 +367,7 @@ def write_add_fitted() -> str:
     made = w.call("ptr", "@new_object", "ptr %at", "ptr %fields")
     w.require(w.compare("ne", made, "null"), "failed")
     w.set_word(made, given, 0, "ptr")
-    w.jump("fit")
-    w.label("fit")
+    w.label("fit", falls=True)
     whole, value = w.load("ptr", given), w.slot("%x", "value")
     w.incref(value)
     w.set_word(value, given, 1, "ptr")
@@ -381,8 +378,7 @@ def write_add_fitted() -> str:
     w.label("unfitted")
     w.decref(whole)
     w.decref(value)
-    w.jump("failed")
-    w.label("failed")
+    w.label("failed", falls=True)
     w.ret("i1", 0)
     return w.text()
 
@@ -416,8 +412,7 @@ class PullWriter(TensorWriter):
         self.ret("i32", 0)
         self.label("failed")
         self.decref(self.record)
-        self.jump("raised")
-        self.label("raised")
+        self.label("raised", falls=True)
         self.ret("i32", -1)
         return self.text()
 
@@ -461,8 +456,7 @@ class PullWriter(TensorWriter):
         self.require(self.either(self.was_broadcast[1], has_meta), "python")
         self.require(self.compare("ne", self.second, "null"), "python")
         self.store("ptr", self.slot(self.y, "value"), self.second_value)
-        self.jump("one")
-        self.label("one")
+        self.label("one", falls=True)
 
     def _find_inputs(self) -> None:
         """Set the registers of the cotangent, the result and the operands, of those that a program reads."""
@@ -471,8 +465,7 @@ class PullWriter(TensorWriter):
         self.store("i64", reads_first, either)
         self.require(self.has_second_rule, "known")
         self.store("i64", self.let(f"or i64 {reads_first}, {self.word(self.second, PROGRAM['reads'])}"), either)
-        self.jump("known")
-        self.label("known")
+        self.label("known", falls=True)
         reads = self.load("i64", either)
         values = self.slot("%r", "g"), self.slot("%r", "value"), self.slot(self.x, "value")
         for i, v in enumerate((*values, self.load("ptr", self.second_value))):
@@ -480,8 +473,7 @@ class PullWriter(TensorWriter):
             self.require(self.compare("ne", v, "null"), "python")
             at = self.find_elements(v, self.fields, self.at(self.strides, 16 * i), "python")
             self.set_word(at, self.memory, i, "ptr")
-            self.jump(f"unread{i}")
-            self.label(f"unread{i}")
+            self.label(f"unread{i}", falls=True)
 
     def _run_rules(self) -> None:
         """Run the programs of both rules; no object is changed until they are done."""
@@ -492,8 +484,7 @@ class PullWriter(TensorWriter):
         self.set_word("%other", self.memory, OUT, "ptr")
         flags = self.run_program(self.second, self.memory, self.strides, self.fields, repeatable=True)
         self.require(self.compare("eq", flags, 0, "i32"), "python")
-        self.jump("computed")
-        self.label("computed")
+        self.label("computed", falls=True)
 
     def _add_cotangents(self) -> None:
         """Add what the rules computed to the cotangents of the operands."""
@@ -517,10 +508,8 @@ class PullWriter(TensorWriter):
             self.label(f"fit{number}")
             arguments = [f"ptr {v}" for v in (node, d, at, self.fields)]
             self.require(self.call("i1", "@add_fitted", *arguments), "failed")
-            self.jump(f"added{number}")
-            self.label(f"added{number}")
-        self.jump("done")
-        self.label("done")
+            self.label(f"added{number}", falls=True)
+        self.label("done", falls=True)
         self.decref(self.record)
         self.ret("i32", 1)
 
@@ -543,8 +532,7 @@ def write_pull_in_python() -> str:
     w.require(two, "ready")
     w.require_type(y, "@tensor_type", "unusual")
     w.store("ptr", w.slot(y, "value"), value)
-    w.jump("ready")
-    w.label("ready")
+    w.label("ready", falls=True)
     held = [w.slot("%r", "g"), w.slot("%r", "value"), w.slot(x, "value"), w.load("ptr", value)]
     for i, v in enumerate(held):
         w.require(w.compare("ne", v, "null"), "unusual")
@@ -557,8 +545,7 @@ def write_pull_in_python() -> str:
             w.require(two, "done")
         d = w.call_python(rule, given, 4, "failed")
         w.require(w.call("i1", "@add_object", f"ptr {node}", f"ptr {d}"), "failed")
-    w.jump("done")
-    w.label("done")
+    w.label("done", falls=True)
     for v in held:
         w.decref(v)
     w.ret("i1", 1)
@@ -597,14 +584,12 @@ def write_walk() -> str:
     w.jump_if(w.compare("sgt", status, 0, "i32"), "clear")
     w.jump_if(w.compare("slt", status, 0, "i32"), "failed")
     w.require(w.call("i1", "@pull_in_python", f"ptr {r}"), "failed")
-    w.jump("clear")
-    w.label("clear")
+    w.label("clear", falls=True)
     w.jump_if(w.compare("eq", w.refcount(r), 1, "i32"), "drop")
     for name in ("x", "y"):  # whoever still holds this tensor does not hold the graph behind it
         w.incref("@none")
         w.replace_slot(r, name, "@none")
-    w.jump("drop")
-    w.label("drop")
+    w.label("drop", falls=True)
     w.decref(r)
     w.jump("next")
     w.label("unusual")
@@ -641,12 +626,10 @@ def write_walk_again() -> str:
     status = w.call("i32", "@pull", f"ptr {r}", f"ptr {other}")
     w.jump_if(w.compare("sgt", status, 0, "i32"), "next")
     w.jump_if(w.compare("slt", status, 0, "i32"), "failed")
-    w.jump("unusual")
-    w.label("unusual")
+    w.label("unusual", falls=True)
     w.store("ptr", r, given)
     w.call_back("@walk_node_again", given, "failed")
-    w.jump("next")
-    w.label("next")
+    w.label("next", falls=True)
     w.decref(r)
     w.end_loop("each")
     w.ret_none()

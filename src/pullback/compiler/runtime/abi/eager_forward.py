@@ -78,11 +78,9 @@ class ComputeWriter(TensorWriter):
         self._compute_nested()
         self.label("flagged")  # NumPy may have to warn
         self.decref(v)
-        self.jump("unfit")
-        self.label("unfit")
+        self.label("unfit", falls=True)
         self.decref("%m")
-        self.jump("python")
-        self.label("python")
+        self.label("python", falls=True)
         self.ret_none()
         self.label("failed")
         self.decref("%m")
@@ -105,8 +103,7 @@ class ComputeWriter(TensorWriter):
         self.jump_if(self.compare("eq", "%vy", "null"), "ready")
         second = self.find_elements("%vy", self.fields, self.at(self.strides, 16), "unfit")
         self.set_word(second, self.memory, 1, "ptr")
-        self.jump("ready")
-        self.label("ready")
+        self.label("ready", falls=True)
 
     def _compute_scalar(self) -> None:
         self.label("scalar")
@@ -179,8 +176,7 @@ def write_find_record() -> str:
     told = f.call("ptr", "@prepare_meta", "ptr %m")
     f.require(f.compare("ne", told, "null"), "failed")
     f.decref(told)
-    f.jump("known")
-    f.label("known")
+    f.label("known", falls=True)
     f.ret("ptr", f.slot("%m", "record"))
     f.label("none")
     f.ret("ptr", "@none")

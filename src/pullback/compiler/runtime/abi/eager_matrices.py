@@ -299,8 +299,7 @@ class PullProductWriter(TensorWriter):
             self.store("ptr", "null", self.cotangents[number])
             self.decref(d)
             self.require(fine, "lost")
-        self.jump("done")
-        self.label("done")
+        self.label("done", falls=True)
         self.ret("i32", 1)
 
     def _end(self) -> None:
@@ -310,8 +309,7 @@ class PullProductWriter(TensorWriter):
             d = self.load("ptr", self.cotangents[number])
             self.jump_if(self.compare("eq", d, "null"), f"dropped{number}")
             self.decref(d)
-            self.jump(f"dropped{number}")
-            self.label(f"dropped{number}")
+            self.label(f"dropped{number}", falls=True)
         error = self.call("ptr", "@PyErr_Occurred")
         self.branch(self.compare("eq", error, "null"), "python", "failed")
         self.label("lost")
