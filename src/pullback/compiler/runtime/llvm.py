@@ -31,6 +31,7 @@ _lock = threading.RLock()
 STRENGTH_REDUCTION = "-disable-lsr=true", "-disable-lsr=false"
 SCHEDULER = "-enable-misched=false", "-enable-misched=true"
 LATE_SCHEDULER = "-disable-post-ra=true", "-disable-post-ra=false"
+COMBINER = "-x86-machine-combiner=false", "-x86-machine-combiner=true"
 LONG_BLOCK = 80  # instructions of a basic block: more than one function of a vector, as a rule
 IMAGE, OBJECT = b"I", b"O"  # what kept code begins with
 NOT_LOADED = OSError, ValueError, KeyError  # no memory that can be run, an unknown function, no image at all
@@ -110,7 +111,8 @@ class Translator:
         seeks an order that needs few registers: of 16 it computes in long blocks one register of a vector after the
         other, and each instruction waits for the one before.  In the order of the text the registers take turns.  With
         32 registers both orders are as quick, but the scheduler takes up to a quarter of the time.  The late scheduler,
-        after registers are allocated, takes up to a tenth; the CPU finds such an order by itself.
+        after registers are allocated, takes up to a tenth; the CPU finds such an order by itself.  The combiner
+        reorders sums of integers and extremes, but not what is rounded; on long blocks it takes up to a thirtieth.
 
         The options are those of the whole process, so they are set back for others who use LLVM in it.  Code that they
         generate in another thread meanwhile is right too, without these passes.
@@ -119,7 +121,7 @@ class Translator:
         if self.machine.triple.startswith("x86_64"):
             omitted = [STRENGTH_REDUCTION, LATE_SCHEDULER]
             if longest_block >= LONG_BLOCK:
-                omitted.append(SCHEDULER)
+                omitted += [SCHEDULER, COMBINER]
         for off, _ in omitted:
             self.llvm.set_option("", off)
         try:
@@ -244,7 +246,7 @@ def _find_symbol(name: str) -> int:
 def make_code_key(text: str, cache: Any, effort: int = 3, target: Target | None = None) -> bytes:
     """Return the cache key of the object code of a module."""
     version = getattr(sys.modules["pullback"], "__version__", "")
-    passes = f"{STRENGTH_REDUCTION} {SCHEDULER} {LATE_SCHEDULER} {LONG_BLOCK}"
+    passes = f"{STRENGTH_REDUCTION} {SCHEDULER} {LATE_SCHEDULER} {COMBINER} {LONG_BLOCK}"
     made_by = describe_translator(target or get_target()), passes, version, str(effort)
     key: bytes = cache.make_key(text, *made_by, f"object loader {_has_own_loader()}")
     return key
