@@ -7,7 +7,7 @@ The kinds of nodes are defined in ``kinds``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -17,7 +17,9 @@ import numpy as np
 
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, MAP, PIECES, VIEW, Kind
 from pullback.core import tree
+from pullback.core.axes import together
 from pullback.core.op import Op
+from pullback.core.tensor import BY_KERNEL
 from pullback.errors import CompileError
 
 Shape = tuple[int, ...]
@@ -128,6 +130,28 @@ class Graph:
         value = np.array(value, dtype, order="C")  # a copy: arrays are captured by value
         value.flags.writeable = False
         return self.add(CONSTANT, (), value.shape, value.dtype, value)
+
+    def apply(self, kernel: Any, *args: Node, dtype: Any = None, line: str = "") -> Node:
+        """Add the elementwise op of a NumPy function, in the dtype of the first argument or in another one."""
+        shape = together(*(a.shape for a in args))
+        return self.add(MAP, args, shape, dtype or args[0].dtype, (BY_KERNEL[kernel], {}), line)
+
+    def copy_node(self, n: Node, args: Sequence[Node]) -> Node:
+        """Add a copy of a node of another graph, with arguments of this one."""
+        return self.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+
+    def rewrite(self, rule: Callable[[Graph, Node, list[Node]], Node | None]) -> Graph:
+        """Return a new graph with ``rule(new, n, args)`` in the place of each node ``n``, which it copies if None.
+
+        ``args`` are the arguments in the new graph.
+        """
+        new, made = self.copy_inputs()
+        for n in self.nodes:
+            if n.kind is not INPUT:
+                args = [made[a.number] for a in n.args]
+                made[n.number] = rule(new, n, args) or new.copy_node(n, args)
+        new.outputs = [made[o.number] for o in self.outputs]
+        return new
 
     def copy_inputs(self) -> tuple[Graph, dict[int, Node]]:
         """Return a new graph with the inputs of this one, and a dict from the numbers of old nodes to new nodes."""
@@ -277,6 +301,20 @@ def add_view(g: Graph, x: Node, shape: Shape, view: View, line: str) -> Node:
     return g.add(VIEW, (base,), shape, base.dtype, view, line)
 
 
+def take_view(g: Graph, x: Node, shape: Shape, view: View, line: str) -> Node:
+    """Return a view of a node, or the node itself if the view is all of it, in order."""
+    if x.shape == shape and is_in_order(shape, view):
+        return x
+    return g.add(VIEW, (x,), shape, x.dtype, view, line)
+
+
+def broadcast(g: Graph, x: Node, shape: Shape, line: str) -> Node:
+    """Return a node broadcast to a shape."""
+    base, offset, steps = resolve_view(x)
+    repeated = (0 if length == 1 else step for length, step in zip(x.shape, steps, strict=True))
+    return take_view(g, base, shape, View(offset, ((0,) * (len(shape) - len(x.shape)) + (*repeated,))), line)
+
+
 def compose_views(shape: Shape, view: View, x: Node) -> View | None:
     """Return a view of the view ``x`` as a view of its base; None where an axis of it spans several axes of ``x``.
 
@@ -351,14 +389,15 @@ def transpose(g: Graph, x: Node) -> Node:
     shape = (*x.shape[:-2], x.shape[-1], x.shape[-2])
     if base is x and 1 in x.shape[-2:]:  # a row as a column is the same elements in the same order
         return reshape(g, x, shape)
-    view = View(offset, (*steps[:-2], steps[-1], steps[-2]))
-    if base.shape == shape and is_in_order(shape, view):
-        return base
-    return g.add(VIEW, (base,), shape, x.dtype, view, x.line)
+    return take_view(g, base, shape, View(offset, (*steps[:-2], steps[-1], steps[-2])), x.line)
 
 
 def reshape(g: Graph, x: Node, shape: tuple[int, ...]) -> Node:
     """Return a node with the same elements in another shape."""
-    if x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
-        x = x.args[0]
+    x = strip_reshape(x)
     return x if x.shape == shape else g.add(VIEW, (x,), shape, x.dtype, View(0, compute_strides(shape)), x.line)
+
+
+def strip_reshape(x: Node) -> Node:
+    """Return the node that a node is a reshape of; itself if it is none."""
+    return x.args[0] if x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size else x

@@ -16,21 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pullback.compiler.ir.graph import (
-    Graph,
-    Node,
-    Pieces,
-    View,
-    add_view,
-    compute_strides,
-)
+from pullback.compiler.ir.graph import Graph, Node, Pieces, Shape, View, add_view, compute_strides
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, MAP, PIECES, VIEW
-from pullback.core.tensor import BY_KERNEL
 
 MAX_CELLS = 16  # places, each written as a whole, that one write or read may have
 MAX_PARTS = 4  # written values that one read may consist of, and cells if these are parts of written values
-
-Shape = tuple[int, ...]
 
 
 def forward_writes(graph: Graph) -> Graph:
@@ -326,8 +316,7 @@ class Rewriter:
             return self._join_versions(n)
         if n.kind is VIEW and n.number in self.reads:
             return self._add_read(self.reads[n.number], n)
-        args = [self.made[a.number] for a in n.args]
-        return self.new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+        return self.new.copy_node(n, [self.made[a.number] for a in n.args])
 
     def _join_versions(self, n: Node) -> Node:
         """Return a version with the values of all versions before it that are not needed by themselves."""
@@ -379,8 +368,7 @@ class Rewriter:
         found = self._view(x, start, axes, shape, like.line)
         if not part.adds_zero:
             return found
-        args = found, self.new.constant(0.0, like.dtype)
-        return self.new.add(MAP, args, shape, like.dtype, (BY_KERNEL[np.add], {}), like.line)
+        return self.new.apply(np.add, found, self.new.constant(0.0, like.dtype), line=like.line)
 
     def _view(self, x: Node, start: Shape, axes: Shape, shape: Shape, line: str) -> Node:
         """Return a view that begins at a place of an array, with its axes along these of the array."""

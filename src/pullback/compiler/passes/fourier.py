@@ -14,8 +14,7 @@ import numpy as np
 
 from pullback.compiler.ir.fourier import MAX_LENGTH, Fourier, count_transforms, factorize, is_halved, make_factors
 from pullback.compiler.ir.graph import Graph, Node, Pieces, View, compute_strides
-from pullback.compiler.ir.kinds import FOURIER, MAP, PIECES, VIEW
-from pullback.core.tensor import BY_KERNEL
+from pullback.compiler.ir.kinds import FOURIER, PIECES, VIEW
 
 TRANSFORMS = (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft)
 FEW_TRANSFORMS = 4  # fewer than this leave most lanes empty
@@ -206,4 +205,4 @@ class LongTransform:
         return self.g.add(PIECES, parts, shape, parts[0].dtype, Pieces(tuple(starts), 0.0), self.line)
 
     def _map(self, kernel: Any, *args: Node) -> Node:
-        return self.g.add(MAP, args, args[0].shape, args[0].dtype, (BY_KERNEL[kernel], {}), self.line)
+        return self.g.apply(kernel, *args, line=self.line)

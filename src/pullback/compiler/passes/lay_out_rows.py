@@ -6,7 +6,7 @@ Each row would be read several times with every element in another cache line.  
 from __future__ import annotations
 
 from pullback.compiler.ir.graph import Graph, Node, View, compute_strides, is_large_transposed
-from pullback.compiler.ir.kinds import FOLD, INPUT, VIEW
+from pullback.compiler.ir.kinds import FOLD, VIEW
 
 
 def lay_out_rows(graph: Graph) -> Graph:
@@ -16,16 +16,14 @@ def lay_out_rows(graph: Graph) -> Graph:
     chosen = {number for number in chosen if _is_read_again(graph.nodes[number], users, wanted)}
     if not chosen:
         return graph
-    new, made = graph.copy_inputs()
-    for n in graph.nodes:
-        if n.kind is not INPUT:
-            args = [made[a.number] for a in n.args]
-            if n.kind.is_elementwise or n.kind is FOLD:
-                copies = (a.number in chosen for a in n.args)
-                args = [_view_whole(new, a) if copy else a for a, copy in zip(args, copies, strict=True)]
-            made[n.number] = new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
-    new.outputs = [made[o.number] for o in graph.outputs]
-    return new
+
+    def copy_matrices(g: Graph, n: Node, args: list[Node]) -> Node | None:
+        if not n.kind.is_elementwise and n.kind is not FOLD:
+            return None
+        pairs = zip(args, n.args, strict=True)
+        return g.copy_node(n, [_view_whole(g, x) if a.number in chosen else x for x, a in pairs])
+
+    return graph.rewrite(copy_matrices)
 
 
 def _view_whole(g: Graph, x: Node) -> Node:

@@ -15,12 +15,13 @@ from pullback.compiler.ir.graph import (
     View,
     compose_views,
     compute_strides,
-    is_in_order,
     is_number,
     is_transposed,
     reshape,
     resolve_view,
     squeeze,
+    strip_reshape,
+    take_view,
     transpose,
 )
 from pullback.compiler.ir.kinds import (
@@ -28,7 +29,6 @@ from pullback.compiler.ir.kinds import (
     CONSTANT,
     FOLD,
     FOURIER,
-    INPUT,
     JOIN,
     LOOP,
     MAP,
@@ -60,7 +60,6 @@ from pullback.compiler.passes.split_complex import split_complex
 from pullback.compiler.passes.stack import stack_pieces
 from pullback.compiler.passes.windows import lower_windows
 from pullback.compiler.target import Options
-from pullback.core.axes import together
 from pullback.core.lowering import matrices, scalar, windows
 from pullback.core.tensor import BY_KERNEL
 
@@ -70,13 +69,8 @@ PRODUCTS = ("f4", "f8")
 def legalize(graph: Graph, options: Options) -> Graph:
     """Return an equivalent graph whose nodes have machine code or are host ops."""
     graph = split_complex(graph, options)
-    new, made = graph.copy_inputs()
-    merger = Merger(graph, new, options)
-    for n in graph.nodes:
-        if n.kind is not INPUT:
-            args = [made[a.number] for a in n.args]
-            made[n.number] = merger.merge(n, args) or _legalize_node(new, n, args, options)
-    new.outputs = [made[o.number] for o in graph.outputs]
+    merger = Merger(graph, options)
+    new = graph.rewrite(lambda g, n, args: merger.merge(g, n, args) or _legalize_node(g, n, args, options))
     return stack_pieces(lay_out_rows(remove_dead_nodes(separate_pieces(remove_dead_nodes(new)))))
 
 
@@ -88,10 +82,6 @@ def _legalize_node(g: Graph, n: Node, args: list[Node], options: Options) -> Nod
     return LEGALIZE[n.kind](g, n, args, has_types, options)
 
 
-def _keep(g: Graph, n: Node, args: list[Node]) -> Node:
-    return g.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
-
-
 def _run_on_host(g: Graph, n: Node, args: list[Node]) -> Node:
     """Return the host op for a node: its own op where it has one, else the NumPy code of its kind."""
     return g.add(OPAQUE, args, n.shape, n.dtype, n.data if n.kind.has_params else (KindOp(n), {}), n.line)
@@ -100,10 +90,10 @@ def _run_on_host(g: Graph, n: Node, args: list[Node]) -> Node:
 def _legalize_opaque(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
     lower = getattr(n.data[0], "lower", None)
     if isinstance(lower, windows):
-        return lower_windows(g, n, args, options) or _keep(g, n, args)
+        return lower_windows(g, n, args, options) or g.copy_node(n, args)
     if isinstance(lower, matrices) and has_types:
-        return lower_matrices(g, n, args) or _keep(g, n, args)
-    return _keep(g, n, args)
+        return lower_matrices(g, n, args) or g.copy_node(n, args)
+    return g.copy_node(n, args)
 
 
 def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
@@ -121,16 +111,16 @@ def _legalize_product(g: Graph, n: Node, args: list[Node], has_types: bool, opti
 
 
 def _legalize_map(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
-    return _keep(g, n, args) if has_types and _has_code(n, args, options) else _run_on_host(g, n, args)
+    return g.copy_node(n, args) if has_types and _has_code(n, args, options) else _run_on_host(g, n, args)
 
 
 def _legalize_view(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
     (x,) = args
-    if has_types and x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
-        return _view_of(g, n, x.args[0])  # another shape of another shape
+    if has_types and (base := strip_reshape(x)) is not x:
+        return take_view(g, base, n.shape, n.data, n.line)  # another shape of another shape
     composed = compose_views(n.shape, n.data, x) if has_types and x.kind is VIEW else None
     if composed is not None:
-        return _view_of(g, Node(VIEW, (), n.shape, n.dtype, composed, 0, n.line), x.args[0])
+        return take_view(g, x.args[0], n.shape, composed, n.line)
     return _legalize_by_types(g, n, args, has_types, options)
 
 
@@ -139,7 +129,7 @@ def _legalize_scatter(g: Graph, n: Node, args: list[Node], has_types: bool, opti
 
 
 def _legalize_by_types(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
-    return _keep(g, n, args) if has_types else _run_on_host(g, n, args)
+    return g.copy_node(n, args) if has_types else _run_on_host(g, n, args)
 
 
 def _legalize_structure(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
@@ -178,7 +168,7 @@ LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool, Options], Node]] =
     VIEW: _legalize_view, SCATTER: _legalize_scatter, RESULT: _legalize_result,
     **dict.fromkeys((LOOP, WHILE, SWITCH), _legalize_structure),
     **dict.fromkeys((SCAN, ROWS, CAST, PIECES, TAKE, SPACED), _legalize_by_types),
-    **dict.fromkeys((CONSTANT, PART, SPLIT, JOIN, FOURIER), lambda g, n, args, *_: _keep(g, n, args)),
+    **dict.fromkeys((CONSTANT, PART, SPLIT, JOIN, FOURIER), lambda g, n, args, *_: g.copy_node(n, args)),
 }  # fmt: skip
 
 
@@ -259,13 +249,7 @@ def _add_zero(g: Graph, n: Node, x: Node) -> Node:
     """Return ``x`` plus 0 for a sum over axes of length 1: the sum of -0 is 0."""
     if n.data.op.kernel is not np.sum or n.dtype.kind != "f":
         return x
-    return g.add(MAP, (x, g.constant(0.0, n.dtype)), x.shape, n.dtype, (BY_KERNEL[np.add], {}), n.line)
-
-
-def _view_of(g: Graph, n: Node, base: Node) -> Node:
-    """Return a view of ``base``, or ``base`` itself if the view changes nothing."""
-    same = base.shape == n.shape and is_in_order(n.shape, n.data)
-    return base if same else g.add(VIEW, (base,), n.shape, n.dtype, n.data, n.line)
+    return g.apply(np.add, x, g.constant(0.0, n.dtype), line=n.line)
 
 
 def _arrange_product(g: Graph, n: Node, args: list[Node], options: Options) -> Node:
@@ -274,7 +258,7 @@ def _arrange_product(g: Graph, n: Node, args: list[Node], options: Options) -> N
     if not n.size or not a.size:
         return g.constant(np.zeros(n.shape, n.dtype))
     if a.shape[-1] == 1:
-        return g.add(MAP, (a, b), n.shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
+        return g.apply(np.multiply, a, b, line=n.line)
     product = g.add(PRODUCT, args, n.shape, n.dtype, None, n.line)
     is_batch = len(n.shape) > 2 and n.shape[-2:] != (1, 1)
     if is_batch and options.is_enabled("matrix products") and resolve_product(product).matrices.is_tiny:
@@ -298,8 +282,7 @@ def _arrange_vector_product(g: Graph, n: Node, product: Node) -> Node:
 
 def _sum_along(g: Graph, n: Node, x: Node, y: Node, axis: int) -> Node:
     """Return the product ``n`` as the sum of ``x * y`` along an axis."""
-    shape = together(x.shape, y.shape)
-    both = g.add(MAP, (x, y), shape, n.dtype, (BY_KERNEL[np.multiply], {}), n.line)
-    kept = shape[:axis] + shape[axis + 1 :]
+    both = g.apply(np.multiply, x, y, line=n.line)
+    kept = both.shape[:axis] + both.shape[axis + 1 :]
     fold = Node(FOLD, (), kept, n.dtype, Fold(BY_KERNEL[np.sum], (axis,)), 0, n.line)
     return reshape(g, _arrange_fold(g, fold, both), n.shape)

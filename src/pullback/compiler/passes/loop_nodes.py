@@ -15,15 +15,14 @@ from pullback.compiler.ir.graph import (
     View,
     add_view,
     compute_strides,
-    is_in_order,
     is_number,
     is_transposed,
     resolve_view,
+    strip_reshape,
 )
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, LOOP, MAP, PIECES, PRODUCT, RESULT, VIEW
 from pullback.compiler.ir.products import SMALL_PRODUCT
 from pullback.compiler.ir.structured import Loop
-from pullback.core.tensor import BY_KERNEL
 
 Simplify = Callable[[Graph], Graph]
 # Products with fewer rows, or with shorter sums, are slow one by one; others are as quick inside the loop, while their
@@ -164,8 +163,7 @@ class LoopSimplifier:
 
     def _find_source(self, x: Node) -> Node | None:
         """Return the node that ``x`` is a reshaped view of, or ``x`` itself; None if no step computes it."""
-        if x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
-            x = x.args[0]
+        x = strip_reshape(x)
         first = self.body.inputs[: self.loop.constants]
         return None if x.kind in (CONSTANT, VIEW) or any(x is c for c in first) else x
 
@@ -192,7 +190,7 @@ class LoopSimplifier:
         left = self._view(stacks[0], (m, count), View(0, (1, m)))
         right = self._view(stacks[1], (count, n), View(0, (n, 1)))
         added = self.graph.add(PRODUCT, (left, right), begin.shape, begin.dtype, None, self.node.line)
-        return self.graph.add(MAP, (begin, added), begin.shape, begin.dtype, (BY_KERNEL[np.add], {}), self.node.line)
+        return self.graph.apply(np.add, begin, added, line=self.node.line)
 
     def _find_needed(self, used: set[int]) -> list[int]:
         """Return which parts of the carry are needed for results that are used."""
@@ -233,7 +231,7 @@ class LoopSimplifier:
                 self.moved[n.number] = self.graph.constant(n.data)
             elif all(a.number in self.moved for a in n.args):
                 args = [self.moved[a.number] for a in n.args]
-                self.moved[n.number] = self.graph.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+                self.moved[n.number] = self.graph.copy_node(n, args)
 
     def _multiply_rows(self) -> None:
         """Compute products of an input with few rows and a loop-invariant matrix for all steps before the loop."""
@@ -278,8 +276,7 @@ class LoopSimplifier:
 
     def _find_rows(self, x: Node) -> Node | None:
         """Return the array of which each step reads one row that is ``x``, reshaped at most; None if there is none."""
-        if x.kind is VIEW and is_in_order(x.shape, x.data) and x.args[0].size == x.size:
-            x = x.args[0]
+        x = strip_reshape(x)
         return self.rows.get(x.number) if x.kind is INPUT else None
 
     def _view(self, x: Node, shape: tuple[int, ...], view: View) -> Node:
@@ -307,7 +304,7 @@ class LoopSimplifier:
         for n in later:
             if n.kind is not INPUT:
                 args = [self._use(a, constants) for a in n.args]
-                self.made[n.number] = self.inner.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+                self.made[n.number] = self.inner.copy_node(n, args)
         for o in outputs:
             if o.number in self.moved:
                 self.made[o.number] = self._use(o, constants)

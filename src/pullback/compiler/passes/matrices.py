@@ -7,6 +7,7 @@ merged: so a function and its gradients factor a matrix once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from pullback.compiler.ir.graph import (
     resolve_view,
     transpose,
 )
-from pullback.compiler.ir.kinds import CAST, FOLD, MAP, MATRICES, PIECES, VIEW
+from pullback.compiler.ir.kinds import CAST, FOLD, MATRICES, PIECES, VIEW
 from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, MULTIPLY, PIVOTS, QR, SUBSTITUTE, SVD, TRIANGULAR, Routine
 from pullback.compiler.target import find_blas
 from pullback.core.axes import together
@@ -56,7 +57,8 @@ def _lower_cholesky(g: Graph, n: Node, x: Node, upper: bool) -> Node:
 
 
 def _symmetrize(g: Graph, n: Node, x: Node) -> Node:
-    return _apply(g, n, np.multiply, _apply(g, n, np.add, x, transpose(g, x)), g.constant(0.5, x.dtype))
+    both = g.apply(np.add, x, transpose(g, x), line=n.line)
+    return g.apply(np.multiply, both, g.constant(0.5, x.dtype), line=n.line)
 
 
 def _lower_triangle_factor(g: Graph, n: Node, x: Node, upper: bool) -> Node:
@@ -91,7 +93,7 @@ def _lower_inv(g: Graph, n: Node, x: Node) -> Node:
 
 def _lower_det(g: Graph, n: Node, x: Node) -> Node:
     sign, logarithm = _find_determinant(g, n, x)
-    return _apply(g, n, np.multiply, sign, _apply(g, n, np.exp, logarithm))  # no product overflows
+    return g.apply(np.multiply, sign, g.apply(np.exp, logarithm, line=n.line), line=n.line)  # no product overflows
 
 
 def _lower_slogdet(g: Graph, n: Node, x: Node) -> Node:
@@ -103,7 +105,7 @@ def _lower_slogdet(g: Graph, n: Node, x: Node) -> Node:
 def _lower_cofactors(g: Graph, n: Node, x: Node) -> Node:
     det = _lower_det(g, n, x)
     inverse = transpose(g, _lower_inv(g, n, x))
-    return _apply(g, n, np.multiply, reshape(g, det, (*det.shape, 1, 1)), inverse)
+    return g.apply(np.multiply, reshape(g, det, (*det.shape, 1, 1)), inverse, line=n.line)
 
 
 def _factor(g: Graph, n: Node, x: Node) -> tuple[Node, bool]:
@@ -118,9 +120,11 @@ def _find_determinant(g: Graph, n: Node, x: Node) -> tuple[Node, Node]:
     factors, _ = _factor(g, n, x)
     pivots = _call(g, n, Routine(PIVOTS), factors)
     numbers = {k: g.constant(float(k), x.dtype) for k in (-1, 0, 1)}
-    negative, is_zero = (_apply(g, n, compare, pivots, numbers[0], bool) for compare in (np.less, np.equal))
-    signs = _choose(g, n, is_zero, numbers[0], _choose(g, n, negative, numbers[-1], numbers[1]))
-    logarithms = _apply(g, n, np.log, _apply(g, n, np.absolute, pivots))
+    apply = partial(g.apply, line=n.line)
+    negative, is_zero = (apply(compare, pivots, numbers[0], dtype=bool) for compare in (np.less, np.equal))
+    signs = apply(np.where, negative, numbers[-1], numbers[1], dtype=x.dtype)
+    signs = apply(np.where, is_zero, numbers[0], signs, dtype=x.dtype)
+    logarithms = apply(np.log, apply(np.absolute, pivots))
     return _fold(g, n, np.prod, signs), _fold(g, n, np.sum, logarithms)
 
 
@@ -144,17 +148,6 @@ def _spread(g: Graph, x: Node, batch: Shape) -> Node:
     kept = [0 if length == 1 else step for length, step in zip(x.shape[:-2], steps, strict=False)]
     strides = (*(0,) * (len(shape) - len(x.shape)), *kept, *steps[-2:])
     return g.add(VIEW, (base,), shape, x.dtype, View(offset, strides), x.line)
-
-
-def _apply(g: Graph, n: Node, kernel: Any, x: Node, y: Node | None = None, dtype: Any = None) -> Node:
-    args = (x,) if y is None else (x, y)
-    shape = together(*(a.shape for a in args))
-    return g.add(MAP, args, shape, dtype or x.dtype, (BY_KERNEL[kernel], {}), n.line)
-
-
-def _choose(g: Graph, n: Node, condition: Node, x: Node, y: Node) -> Node:
-    shape = together(condition.shape, x.shape, y.shape)
-    return g.add(MAP, (condition, x, y), shape, x.dtype, (BY_KERNEL[np.where], {}), n.line)
 
 
 def _fold(g: Graph, n: Node, kernel: Any, x: Node) -> Node:

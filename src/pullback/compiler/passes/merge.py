@@ -21,15 +21,15 @@ IsAlone = Callable[[Node], bool]  # whether a node has one user and is no output
 class Merger:
     """Merges nodes of a graph that is copied, in order, to a new one."""
 
-    def __init__(self, graph: Graph, new: Graph, options: Options) -> None:
-        self.new, self.options = new, options
+    def __init__(self, graph: Graph, options: Options) -> None:
+        self.options = options
         self.users, self.wanted = graph.users(), {id(o) for o in graph.outputs}
 
-    def merge(self, n: Node, args: list[Node]) -> Node | None:
+    def merge(self, g: Graph, n: Node, args: list[Node]) -> Node | None:
         """Return the node that computes ``n`` together with one of its arguments; None if no rule fits."""
         is_multiplied = any(u.kind is PRODUCT for u in self.users[n.number])  # products take a transpose as it lies
         rules = RULES if is_multiplied else (_transpose_product, *RULES)
-        made = (rule(self.new, n, args, self._is_alone, self.options) for rule in rules)
+        made = (rule(g, n, args, self._is_alone, self.options) for rule in rules)
         return next((z for z in made if z is not None), None)
 
     def _is_alone(self, n: Node) -> bool:

@@ -18,13 +18,12 @@ from pullback.compiler.ir.graph import (
     Shape,
     View,
     compute_strides,
-    is_in_order,
     reshape,
     resolve_view,
+    take_view,
 )
-from pullback.compiler.ir.kinds import FOLD, INPUT, MAP, PIECES, VIEW
+from pullback.compiler.ir.kinds import FOLD, INPUT, PIECES, VIEW
 from pullback.compiler.passes.stack import MIN_LONG, is_stackable, list_columns
-from pullback.core.tensor import BY_KERNEL
 
 MAX_NARROW = 4  # elements of a narrow axis: the code of a kernel is written for each of them
 MAX_OF_PAIRS = 7  # the same of pairs of points, which need no memory if they are split
@@ -117,8 +116,7 @@ class _AxisSplitter:
                 (x,) = n.args
                 self.made[n.number] = self._reduce(n, [self._take(x, place, False) for place in range(x.shape[-1])])
             elif n.kind is not INPUT:
-                args = [self._find_whole(a) for a in n.args]
-                self.made[n.number] = new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+                self.made[n.number] = new.copy_node(n, [self._find_whole(a) for a in n.args])
         new.outputs = [self._find_whole(o) for o in self.old.outputs]
         return new
 
@@ -148,7 +146,7 @@ class _AxisSplitter:
         base, offset, steps = resolve_view(x)
         offset += place * steps[-1] if x.shape[-1] > 1 else 0
         if not copies:
-            return self._view(base, x.shape[:-1], View(offset, steps[:-1]), a.line)
+            return take_view(self.new, base, x.shape[:-1], View(offset, steps[:-1]), a.line)
         return self._lay_out(base, offset, x.shape[:-1], steps[:-1], a.line)
 
     def _lay_out(self, base: Node, offset: int, shape: Shape, steps: Shape, line: str) -> Node:
@@ -156,16 +154,11 @@ class _AxisSplitter:
         kept = [i for i, (length, step) in enumerate(zip(shape, steps, strict=True)) if length > 1 and step]
         if kept and steps[kept[-1]] != 1:
             short = tuple(shape[i] for i in kept)
-            view = self._view(base, short, View(offset, tuple(steps[i] for i in kept)), line)
-            base, offset = self.new.add(MAP, (view,), short, base.dtype, (BY_KERNEL[np.copy], {}), line), 0
+            view = take_view(self.new, base, short, View(offset, tuple(steps[i] for i in kept)), line)
+            base, offset = self.new.apply(np.copy, view, line=line), 0
             own = dict(zip(kept, compute_strides(short), strict=True))
             steps = tuple(own.get(i, 0) for i in range(len(shape)))
-        return self._view(base, shape, View(offset, steps), line)
-
-    def _view(self, x: Node, shape: Shape, view: View, line: str) -> Node:
-        if x.shape == shape and is_in_order(shape, view):
-            return x
-        return self.new.add(VIEW, (x,), shape, x.dtype, view, line)
+        return take_view(self.new, base, shape, View(offset, steps), line)
 
     def _reduce(self, n: Node, parts: list[Node]) -> Node:
         """Return a reduction over the narrow axis, over others, or over both."""
@@ -178,12 +171,12 @@ class _AxisSplitter:
 
         if last not in n.data.axes:
             return self._stack([fold(x) for x in parts], n.line)
-        combine = BY_KERNEL[COMBINED[n.data.op.kernel]]
-        if combine.kernel is np.add:  # the sum of -0 is 0
+        combine = COMBINED[n.data.op.kernel]
+        if combine is np.add:  # the sum of -0 is 0
             parts = [self.new.constant(0.0, n.dtype), *parts]
         total = parts[0]
         for x in parts[1:]:
-            total = self.new.add(MAP, (total, x), x.shape, n.dtype, (combine, {}), n.line)
+            total = self.new.apply(combine, total, x, line=n.line)
         return fold(total)
 
     def _stack(self, parts: list[Node], line: str) -> Node:

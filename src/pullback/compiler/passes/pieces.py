@@ -51,8 +51,7 @@ def separate_pieces(graph: Graph) -> Graph:
         if n.kind is PIECES and n.dtype.kind == "f":
             made[n.number] = writer.write(n)
         elif n.kind is not INPUT:
-            args = [made[a.number] for a in n.args]
-            made[n.number] = new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+            made[n.number] = new.copy_node(n, [made[a.number] for a in n.args])
     new.outputs = [made[o.number] for o in graph.outputs]
     return new
 

@@ -343,7 +343,7 @@ class Roller:
             data, args = join_pieces(self.new, n, args)
             self.made[n.number] = self.new.add(PIECES, args, n.shape, n.dtype, data, n.line)
         else:
-            self.made[n.number] = self.new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+            self.made[n.number] = self.new.copy_node(n, args)
 
     def resolve(self, n: Node) -> Place:
         """Return the place of the elements of an old node, in a node of the new graph if that exists already."""
@@ -423,7 +423,7 @@ class LoopWriter:
         for j in repetition.places:
             n = repetition.get(j, repetition.middle)
             args = [self._use(operands[j, k], inputs.get((j, k)), a) for k, a in enumerate(n.args)]
-            self.inner[j] = body.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+            self.inner[j] = body.copy_node(n, args)
 
     def _choose_results(self) -> None:
         """Choose the outputs of the body: the carry, and values of all steps that are used outside the loop."""

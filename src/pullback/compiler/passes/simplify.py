@@ -19,10 +19,12 @@ from pullback.compiler.ir.graph import (
     Pieces,
     Shape,
     View,
+    broadcast,
     compute_strides,
     is_in_order,
     reshape,
     resolve_view,
+    take_view,
 )
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, OPAQUE, PIECES, PRODUCT, VIEW, Kind
 from pullback.compiler.passes.forward_writes import forward_writes
@@ -142,7 +144,7 @@ def _simplify_node(g: Graph, n: Node, args: tuple[Node, ...]) -> Node:
                 return g.constant(_evaluate(n, [a.data for a in args]))
     rule = RULES.get(n.kind)
     simpler = rule(g, n, args) if rule is not None else None
-    return simpler or g.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+    return simpler or g.copy_node(n, args)
 
 
 def _evaluate(n: Node, values: list[Any]) -> Any:
@@ -159,14 +161,7 @@ def _simplify_constant(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None
     flat = n.data.reshape(-1)
     if n.size < 2 or flat[:1].tobytes() * n.size != flat.tobytes():
         return g.constant(n.data)
-    return _broadcast(g, g.constant(flat[0]), n)
-
-
-def _broadcast(g: Graph, x: Node, n: Node) -> Node:
-    """Return ``x``, which is no view, broadcast to the shape of ``n``."""
-    steps = (0 if length == 1 else step for length, step in zip(x.shape, compute_strides(x.shape), strict=True))
-    strides = (*(0,) * (len(n.shape) - len(x.shape)), *steps)
-    return g.add(VIEW, (x,), n.shape, n.dtype, View(0, strides), n.line)
+    return broadcast(g, g.constant(flat[0]), n.shape, n.line)
 
 
 def _find_repeated_number(a: Node) -> Node:
@@ -186,7 +181,7 @@ def _simplify_map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     if kernel is np.copy:
         return args[0]
     if kernel is np.power and n.dtype.kind == "f" and _is_number(args[1], 0.0):  # of NaN too
-        return _broadcast(g, g.constant(1.0, n.dtype), n)
+        return broadcast(g, g.constant(1.0, n.dtype), n.shape, n.line)
     return _repeat_after(g, n, args) or (_drop_neutral(n, args, kernel) if len(args) == 2 else None)
 
 
@@ -240,7 +235,7 @@ def _repeat_after(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
 
     def pick(a: Node) -> Node:
         base, _, view = found[a]
-        return _view_of(g, base, shape, View(view.offset, tuple(view.strides[i] for i in keep)), n.line)
+        return take_view(g, base, shape, View(view.offset, tuple(view.strides[i] for i in keep)), n.line)
 
     given = tuple(reshape(g, a, ()) if a.size == 1 else pick(a) for a in args)
     made = _simplify_node(g, Node(n.kind, (), shape, n.dtype, n.data, 0, n.line), given)
@@ -258,7 +253,7 @@ def _compute_from_numbers(g: Graph, n: Node, bare: tuple[Node, ...]) -> Node | N
     if shape == n.shape:
         return _simplify_node(g, like, bare)
     if all(a.kind is CONSTANT and a.size == 1 for a in bare):
-        return _broadcast(g, _simplify_node(g, like, bare), n)
+        return broadcast(g, _simplify_node(g, like, bare), n.shape, n.line)
     return None
 
 
@@ -394,18 +389,11 @@ def _sum_repeated(g: Graph, n: Node, x: Node) -> Node | None:
     keep = [i for i in range(len(x.shape)) if i not in repeated]
     shape = tuple(x.shape[i] for i in keep)
     view = View(x.data.offset, tuple(x.data.strides[i] for i in keep))
-    inner = _view_of(g, x.args[0], shape, view, n.line)
+    inner = take_view(g, x.args[0], shape, view, n.line)
     axes = tuple(keep.index(a) for a in n.data.axes if a not in repeated)
     folded = _fold(g, n, inner, axes) if axes else inner
     many = _apply(g, n, np.multiply, folded, g.constant(times, n.dtype))
     return many if axes else _apply(g, n, np.add, many, g.constant(0.0, n.dtype))  # a sum of -0 is 0
-
-
-def _view_of(g: Graph, base: Node, shape: tuple[int, ...], view: View, line: str) -> Node:
-    """Return a view of a node, or the node itself if the view changes nothing."""
-    if base.shape == shape and is_in_order(shape, view):
-        return base
-    return g.add(VIEW, (base,), shape, base.dtype, view, line)
 
 
 def _merge_folds(g: Graph, n: Node, x: Node) -> Node:

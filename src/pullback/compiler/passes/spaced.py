@@ -49,7 +49,7 @@ def pad_spaced(graph: Graph) -> Graph:
             x, y = (padded[a.number] for a in n.args)
             padded[n.number] = new.add(MAP, (x, y), x.shape, n.dtype, n.data, n.line)
         elif n.kind is not INPUT:
-            made[n.number] = new.add(n.kind, [find(a) for a in n.args], n.shape, n.dtype, n.data, n.line)
+            made[n.number] = new.copy_node(n, [find(a) for a in n.args])
     new.outputs = [find(o) for o in graph.outputs]
     return new
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Fold, Graph, Node, View, compute_strides
+from pullback.compiler.ir.graph import Fold, Graph, Node, View, broadcast, compute_strides
 from pullback.compiler.ir.kinds import (
     CAST,
     CONSTANT,
@@ -34,8 +34,6 @@ from pullback.compiler.ir.kinds import (
 from pullback.compiler.passes.fourier import TRANSFORMS, lower_fourier
 from pullback.compiler.passes.simplify import remove_dead_nodes
 from pullback.compiler.target import Options
-from pullback.core.axes import together
-from pullback.core.tensor import BY_KERNEL
 
 
 def split_complex(graph: Graph, options: Options) -> Graph:
@@ -55,12 +53,10 @@ class RealNode:
 
     def apply(self, kernel: Any, *others: Any, dtype: Any = None) -> RealNode:
         """Return the node of an elementwise op of this and others."""
-        nodes = [self.node, *(self.lift(x).node for x in others)]
-        if kernel is np.negative and self.node.kind is MAP and self.node.data[0].kernel is np.negative:
-            return RealNode(self.graph, self.node.args[0])
-        shape = together(*(n.shape for n in nodes))
-        dtype = np.dtype(self.node.dtype if dtype is None else dtype)
-        return RealNode(self.graph, self.graph.add(MAP, nodes, shape, dtype, (BY_KERNEL[kernel], {}), self.node.line))
+        x, given = self.node, [self.lift(y).node for y in others]
+        if kernel is np.negative and x.kind is MAP and x.data[0].kernel is np.negative:
+            return RealNode(self.graph, x.args[0])
+        return RealNode(self.graph, self.graph.apply(kernel, x, *given, dtype=dtype, line=x.line))
 
     def lift(self, x: Any) -> RealNode:
         return x if isinstance(x, RealNode) else RealNode(self.graph, self.graph.constant(x, self.node.dtype))
@@ -300,8 +296,7 @@ class ComplexSplitter:
             self.made[n.number] = self._fit(found[0], n)
 
     def _keep(self, n: Node) -> Node:
-        args = [self._find_array(a) for a in n.args]
-        return self.new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+        return self.new.copy_node(n, [self._find_array(a) for a in n.args])
 
     # ---- arguments
 
@@ -344,13 +339,7 @@ class ComplexSplitter:
         node, kind = x.node, _get_float(n.dtype)
         if node.dtype != kind:
             node = self.new.add(CAST, (node,), node.shape, kind, None, n.line)
-        if node.shape == n.shape:
-            return node
-        strides = [
-            0 if length == 1 else step for length, step in zip(node.shape, compute_strides(node.shape), strict=True)
-        ]
-        view = View(0, (*(0,) * (len(n.shape) - len(node.shape)), *strides))
-        return self.new.add(VIEW, (node,), n.shape, kind, view, n.line)
+        return node if node.shape == n.shape else broadcast(self.new, node, n.shape, n.line)
 
     # ---- nodes
 

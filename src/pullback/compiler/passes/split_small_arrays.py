@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.ir.graph import Graph, Node, Pieces, View, add_view, compute_strides
-from pullback.compiler.ir.kinds import CONSTANT, FOLD, INPUT, LOOP, MAP, PIECES, RESULT, VIEW, Kind
+from pullback.compiler.ir.kinds import CONSTANT, FOLD, INPUT, LOOP, PIECES, RESULT, VIEW, Kind
 from pullback.compiler.ir.structured import Loop
 from pullback.compiler.passes.simplify import remove_dead_nodes, simplify_nodes
-from pullback.core.tensor import BY_KERNEL
 
 MAX_ELEMENTS = 4  # of an array that is split
 MAX_NODES = 4000  # of the new body
@@ -37,7 +36,7 @@ def split_small_arrays(graph: Graph) -> Graph:
                 if (n.number, place) in results:
                     made[results[n.number, place].number] = z
         else:
-            made[n.number] = new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
+            made[n.number] = new.copy_node(n, args)
     new.outputs = [made[o.number] for o in graph.outputs]
     return simplify_nodes(remove_dead_nodes(new))
 
@@ -157,7 +156,7 @@ class LoopSplitter:
         for row in order.reshape(n.size, -1).tolist():
             total = self.body.constant(0.0, n.dtype)  # a sum of -0 is 0
             for i in row:
-                total = self.body.add(MAP, (total, xs[i]), (), n.dtype, (BY_KERNEL[np.add], {}), n.line)
+                total = self.body.apply(np.add, total, xs[i], line=n.line)
             sums.append(total)
         return sums
 

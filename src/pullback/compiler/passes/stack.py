@@ -7,7 +7,7 @@ by vectors along the axis before it, in the kernel that computes their elements.
 from __future__ import annotations
 
 from pullback.compiler.ir.graph import Graph, Node, Pieces, View, compute_strides, reshape, resolve_view
-from pullback.compiler.ir.kinds import INPUT, PIECES, STACK, VIEW
+from pullback.compiler.ir.kinds import PIECES, STACK, VIEW
 
 MAX_STACKED = 9  # elements of the narrow axis: vectors that are shuffled into each other
 MIN_LONG = 16  # elements of the axis before it, along which vectors go: at least one vector
@@ -19,15 +19,9 @@ def stack_pieces(graph: Graph) -> Graph:
     chosen = {n.number for n in graph.nodes if is_stackable(n, users[n.number])}
     if not chosen:
         return graph
-    new, made = graph.copy_inputs()
-    for n in graph.nodes:
-        args = [made[a.number] for a in n.args]
-        if n.number in chosen:
-            made[n.number] = new.add(STACK, list_columns(new, n, args), n.shape, n.dtype, None, n.line)
-        elif n.kind is not INPUT:
-            made[n.number] = new.add(n.kind, args, n.shape, n.dtype, n.data, n.line)
-    new.outputs = [made[o.number] for o in graph.outputs]
-    return new
+    return graph.rewrite(lambda g, n, args: (
+        g.add(STACK, list_columns(g, n, args), n.shape, n.dtype, None, n.line) if n.number in chosen else None
+    ))  # fmt: skip
 
 
 def is_stackable(n: Node, users: list[Node]) -> bool:
