@@ -2,30 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pullback.compiler.codegen.module import Module
 from pullback.compiler.ir.graph import Graph, Node
-from pullback.compiler.ir.kinds import (
-    CONSTANT,
-    FOURIER,
-    JOIN,
-    LOOP,
-    MATRICES,
-    OPAQUE,
-    PART,
-    PRODUCT,
-    RESULT,
-    ROWS,
-    SCAN,
-    SCATTER,
-    SPACED,
-    SPLIT,
-    SWITCH,
-    WHILE,
-    WINDOWS,
-    Kind,
-)
+from pullback.compiler.ir.kinds import CONSTANT, LOOP, PART, WHILE
 from pullback.compiler.runtime.manifest import ArraySlot, Contents, HostOpRecord, Manifest, Segment
 from pullback.compiler.schedule.cost import estimate_cost
 from pullback.compiler.schedule.memory import Memory
@@ -77,23 +56,11 @@ def _list_segments(traced: Graph, module: Module, nodes: list[Node], slots: dict
 
 def _count_instructions(n: Node) -> int:
     """Return an estimate of the vector instructions that a node takes."""
+    if n.kind is WHILE:
+        return MIN_UNLOCKED_COST  # the number of its steps is unknown
+    if n.kind.has_bodies:
+        once = sum(_count_instructions(m) for body in n.data.bodies for m in body.nodes)
+        return n.data.length * once if n.kind is LOOP else once
     if n.kind.is_call:
-        return CALL_COSTS[n.kind](n)
+        return n.kind.cost(n)
     return 0 if n.kind.is_leaf else n.size * estimate_cost(n)
-
-
-def _count_in_bodies(n: Node) -> int:
-    return sum(_count_instructions(m) for body in n.data.bodies for m in body.nodes)
-
-
-CALL_COSTS: dict[Kind, Callable[[Node], int]] = {
-    PRODUCT: lambda n: n.size * n.args[0].shape[-1] // 4,
-    MATRICES: lambda n: n.size * n.args[0].shape[-1] // 4,
-    SCAN: lambda n: n.args[0].size,
-    WINDOWS: lambda n: int(n.data.work) // 4,
-    LOOP: lambda n: n.data.length * _count_in_bodies(n),
-    WHILE: lambda n: MIN_UNLOCKED_COST,  # the number of its steps is unknown
-    SWITCH: lambda n: _count_in_bodies(n),
-    RESULT: lambda n: 0,
-    **dict.fromkeys((SCATTER, SPACED, ROWS, SPLIT, JOIN, FOURIER, OPAQUE, PART), lambda n: n.size),
-}

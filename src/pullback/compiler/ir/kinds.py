@@ -30,13 +30,14 @@ WHILE       a loop with a condition: constants and the carry; ``data`` is a Whil
 SWITCH      branches: the index of the one that is taken, and its operands; ``data`` is a Switch
 RESULT      one of the results of a loop or of branches; ``data`` is its place
 
-Data that only a later stage needs, such as how a kind is emitted, is in a table of that stage, keyed by the record.
+What needs the code of a later stage, such as how a kind is emitted, is in a table of that stage, keyed by the record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,14 @@ def _get_no_op(n: Node) -> Any:
     return None
 
 
+def _count_elements(n: Node) -> int:
+    return n.size
+
+
+def _never(n: Node) -> bool:
+    return False
+
+
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Kind:
     """The properties of all nodes of one kind."""
@@ -64,6 +73,8 @@ class Kind:
     check: Callable[[Node], str]  # returns what is wrong with a node; empty for a valid one
     describe: Callable[[Node], str] = _describe_nothing  # returns what is printed besides its arguments
     get_op: Callable[[Node], Any] = _get_no_op  # the op of a node, None for a kind without
+    cost: Callable[[Node], int] = _count_elements  # about how many vector instructions a call without bodies takes
+    is_partwise: Callable[[Node], bool] = _never  # whether a node of complex numbers computes both parts separately
     is_leaf: bool = False  # an input or constant: its value exists before the program runs
     is_elementwise: bool = False  # an element depends on one element of each argument
     has_params: bool = False  # ``data`` is (op, params)
@@ -271,6 +282,11 @@ def _check_constant(n: Node) -> str:
     return "" if (n.data.shape, n.data.dtype) == (n.shape, n.dtype) else f"it holds {n.data.dtype}{n.data.shape}."
 
 
+def _check_structure(n: Node) -> str:
+    problem: str = n.data.check([(a.shape, a.dtype) for a in n.args])
+    return problem
+
+
 # ---- printing
 
 
@@ -290,11 +306,6 @@ def _describe_opaque(n: Node) -> str:
     return " by its NumPy kernel" + _describe_params(n)
 
 
-def _check_structure(n: Node) -> str:
-    problem: str = n.data.check([(a.shape, a.dtype) for a in n.args])
-    return problem
-
-
 def _describe_fold(n: Node) -> str:
     return f" over {list(n.data.axes)}"
 
@@ -311,6 +322,29 @@ def _get_op_of_fold(n: Node) -> Any:
     return n.data.op
 
 
+# ---- costs, and what is computed by parts
+
+
+def _count_multiplications(n: Node) -> int:
+    return n.size * n.args[0].shape[-1] // 4  # about four to a vector
+
+
+def _count_nothing(n: Node) -> int:
+    return 0
+
+
+def _always(n: Node) -> bool:
+    return True
+
+
+def _is_sum(n: Node) -> bool:
+    return n.data.op.kernel is np.sum
+
+
+def _is_running_sum(n: Node) -> bool:
+    return bool(getattr(n.data[0].lower, "regroups", False)) and len(n.args) == 1
+
+
 # ---- the kinds
 
 INPUT = Kind("input", _evaluate_leaf, _check_nothing, _describe_data, is_leaf=True)
@@ -322,47 +356,44 @@ MAP = Kind(
 CAST = Kind(
     "cast", _evaluate_cast, _check_cast, is_elementwise=True, fuses=True, propagates_constants=True
 )  # fmt: skip
-FOLD = Kind("fold", _evaluate_fold, _check_fold, _describe_fold, _get_op_of_fold, fuses=True)
-VIEW = Kind("view", _evaluate_view, _check_view, _describe_view, reads_memory=True, needs_contiguous=True)
-PIECES = Kind("pieces", _evaluate_pieces, _check_pieces, fuses=True, reads_memory=True, propagates_constants=True)
+FOLD = Kind("fold", _evaluate_fold, _check_fold, _describe_fold, _get_op_of_fold, is_partwise=_is_sum, fuses=True)
+VIEW = Kind(
+    "view", _evaluate_view, _check_view, _describe_view, is_partwise=_always, reads_memory=True,
+    needs_contiguous=True,
+)  # fmt: skip
+PIECES = Kind(
+    "pieces", _evaluate_pieces, _check_pieces, is_partwise=_always, fuses=True, reads_memory=True,
+    propagates_constants=True,
+)  # fmt: skip
 STACK = Kind("stack", _evaluate_code, _check_stack, fuses=True)
-TAKE = Kind("take", _evaluate_take, _check_take, fuses=True, reads_memory=True, needs_contiguous=True)
-SCATTER = Kind("scatter", _evaluate_scatter, _check_scatter, is_call=True, reads_memory=True, needs_contiguous=True)
-SPACED = Kind("spaced", _evaluate_spaced, _check_spaced, is_call=True, reads_memory=True, needs_contiguous=True)
-SCAN = Kind(
-    "scan", _evaluate_op, _check_scan, _describe_params, _get_op_of_params, has_params=True, is_call=True,
-    reads_memory=True, needs_contiguous=True,
-)  # fmt: skip
-ROWS = Kind(
-    "rows", _evaluate_op, _check_scan, _describe_params, _get_op_of_params, has_params=True, is_call=True,
-    reads_memory=True, needs_contiguous=True,
-)  # fmt: skip
-SPLIT = Kind("split", _evaluate_code, _check_split, is_call=True, reads_memory=True, needs_contiguous=True)
-JOIN = Kind("join", _evaluate_code, _check_join, is_call=True, reads_memory=True, needs_contiguous=True)
-FOURIER = Kind("fourier", _evaluate_code, _check_fourier, is_call=True, reads_memory=True, needs_contiguous=True)
-PRODUCT = Kind("product", _evaluate_product, _check_product, is_call=True, reads_memory=True)
-MATRICES = Kind(
-    "matrices", _evaluate_code, _check_matrices, _describe_data, is_call=True, reads_memory=True, needs_contiguous=True
+TAKE = Kind(
+    "take", _evaluate_take, _check_take, is_partwise=_always, fuses=True, reads_memory=True, needs_contiguous=True
 )
-WINDOWS = Kind("windows", _evaluate_code, _check_windows, is_call=True, reads_memory=True, needs_contiguous=True)
-OPAQUE = Kind(
-    "opaque", _evaluate_op, _check_nothing, _describe_opaque, _get_op_of_params, has_params=True, is_call=True,
-    runs_on_host=True, reads_memory=True, needs_contiguous=True,
-)  # fmt: skip
-PART = Kind("part", _evaluate_part, _check_part, _describe_data, is_call=True, runs_on_host=True, reads_memory=True)
 
-LOOP, WHILE, SWITCH = (
-    Kind(
-        name, _evaluate_structure, _check_structure, _describe_data, is_call=True, reads_memory=True,
-        needs_contiguous=True, has_bodies=True,
-    )
-    for name in ("loop", "while", "switch")
+_call = partial(Kind, is_call=True, reads_memory=True, needs_contiguous=True)
+_call_of_op = partial(_call, describe=_describe_params, get_op=_get_op_of_params, has_params=True)
+SCATTER = _call("scatter", _evaluate_scatter, _check_scatter, is_partwise=_always)
+SPACED = _call("spaced", _evaluate_spaced, _check_spaced, is_partwise=_always)
+SCAN = _call_of_op(
+    "scan", _evaluate_op, _check_scan, cost=lambda n: n.args[0].size, is_partwise=_is_running_sum
 )  # fmt: skip
-RESULT = Kind("result", _evaluate_part, _check_result, _describe_data, is_call=True)
+ROWS = _call_of_op("rows", _evaluate_op, _check_scan)
+SPLIT = _call("split", _evaluate_code, _check_split)
+JOIN = _call("join", _evaluate_code, _check_join)
+FOURIER = _call("fourier", _evaluate_code, _check_fourier)
+PRODUCT = _call("product", _evaluate_product, _check_product, cost=_count_multiplications, needs_contiguous=False)
+MATRICES = _call("matrices", _evaluate_code, _check_matrices, _describe_data, cost=_count_multiplications)
+WINDOWS = _call("windows", _evaluate_code, _check_windows, cost=lambda n: n.data.work // 4)
+OPAQUE = _call_of_op("opaque", _evaluate_op, _check_nothing, describe=_describe_opaque, runs_on_host=True)
+PART = _call("part", _evaluate_part, _check_part, _describe_data, runs_on_host=True, needs_contiguous=False)
+LOOP, WHILE, SWITCH = (
+    _call(name, _evaluate_structure, _check_structure, _describe_data, has_bodies=True)
+    for name in ("loop", "while", "switch")
+)
+RESULT = Kind("result", _evaluate_part, _check_result, _describe_data, cost=_count_nothing, is_call=True)
 
 _ALL = (
     INPUT, CONSTANT, MAP, CAST, FOLD, VIEW, PIECES, STACK, TAKE, SCATTER, SPACED, SCAN, ROWS, SPLIT, JOIN, FOURIER,
-    PRODUCT, MATRICES, WINDOWS, OPAQUE, PART,
-    LOOP, WHILE, SWITCH, RESULT,
+    PRODUCT, MATRICES, WINDOWS, OPAQUE, PART, LOOP, WHILE, SWITCH, RESULT,
 )  # fmt: skip
 KINDS = {kind.name: kind for kind in _ALL}

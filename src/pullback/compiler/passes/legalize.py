@@ -25,25 +25,18 @@ from pullback.compiler.ir.graph import (
     transpose,
 )
 from pullback.compiler.ir.kinds import (
-    CAST,
     CONSTANT,
     FOLD,
-    FOURIER,
     JOIN,
     LOOP,
     MAP,
     OPAQUE,
     PART,
-    PIECES,
     PRODUCT,
     RESULT,
-    ROWS,
-    SCAN,
     SCATTER,
-    SPACED,
     SPLIT,
     SWITCH,
-    TAKE,
     VIEW,
     WHILE,
     Kind,
@@ -79,7 +72,7 @@ def _legalize_node(g: Graph, n: Node, args: list[Node], options: Options) -> Nod
     if not n.size:  # there is nothing to compute
         return g.constant(np.zeros(n.shape, n.dtype))
     has_types = all(code_of(x.dtype) in TYPES for x in (n, *args))
-    return LEGALIZE[n.kind](g, n, args, has_types, options)
+    return LEGALIZE.get(n.kind, _legalize_by_types)(g, n, args, has_types, options)
 
 
 def _run_on_host(g: Graph, n: Node, args: list[Node]) -> Node:
@@ -161,14 +154,13 @@ def _legalize_result(g: Graph, n: Node, args: list[Node], has_types: bool, optio
     return g.add(PART if args[0].kind is OPAQUE else RESULT, args, n.shape, n.dtype, n.data, n.line)
 
 
-# Functions for the kinds that nodes have before this pass, of a graph, a node, its new arguments, whether all dtypes
-# have machine code, and the options.
+# Rules of kinds for which dtypes alone do not decide, of a graph, a node, its new arguments, whether all dtypes have
+# machine code, and the options.
 LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool, Options], Node]] = {
     OPAQUE: _legalize_opaque, FOLD: _legalize_fold, PRODUCT: _legalize_product, MAP: _legalize_map,
     VIEW: _legalize_view, SCATTER: _legalize_scatter, RESULT: _legalize_result,
     **dict.fromkeys((LOOP, WHILE, SWITCH), _legalize_structure),
-    **dict.fromkeys((SCAN, ROWS, CAST, PIECES, TAKE, SPACED), _legalize_by_types),
-    **dict.fromkeys((CONSTANT, PART, SPLIT, JOIN, FOURIER), lambda g, n, args, *_: g.copy_node(n, args)),
+    **dict.fromkeys((CONSTANT, PART, SPLIT, JOIN), lambda g, n, args, *_: g.copy_node(n, args)),
 }  # fmt: skip
 
 

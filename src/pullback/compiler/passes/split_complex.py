@@ -12,22 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Fold, Graph, Node, View, broadcast, compute_strides
+from pullback.compiler.ir.graph import Graph, Node, View, broadcast, compute_strides
 from pullback.compiler.ir.kinds import (
     CAST,
     CONSTANT,
-    FOLD,
     INPUT,
     JOIN,
     MAP,
     OPAQUE,
     PIECES,
     PRODUCT,
-    SCAN,
-    SCATTER,
-    SPACED,
     SPLIT,
-    TAKE,
     VIEW,
     Kind,
 )
@@ -345,6 +340,8 @@ class ComplexSplitter:
 
     def _split_node(self, n: Node) -> Pair | None:
         """Return the parts of a node with complex operands; None if it must compute with complex arrays."""
+        if n.kind.is_partwise(n):
+            return self._split_partwise(n)
         split = SPLIT_KINDS.get(n.kind)
         return None if split is None else split(self, n)
 
@@ -399,10 +396,8 @@ class ComplexSplitter:
         im = multiply(a, d) if d is not None else multiply(b, c) if b is not None else None
         return multiply(a, c), im
 
-    def _split_partwise(self, n: Node) -> Pair | None:
-        """Return the same node applied to the real and to the imaginary parts; None if that is another function."""
-        if not PARTWISE[n.kind](n):
-            return None
+    def _split_partwise(self, n: Node) -> Pair:
+        """Return the same node applied to the real and to the imaginary parts."""
         which = [_is_complex(a.dtype) for a in n.args]
         pairs = [self._find_parts(a) for a in n.args]
         kind = _get_float(n.dtype)
@@ -453,24 +448,11 @@ def _get_float(dtype: Any) -> Any:
     return np.dtype(f"f{dtype.itemsize // 2}") if _is_complex(dtype) else dtype
 
 
-def _is_sum(n: Node) -> bool:
-    return isinstance(n.data, Fold) and n.data.op.kernel is np.sum
-
-
-# The kinds whose real and imaginary parts are computed separately, with a predicate of their nodes.
-PARTWISE: dict[Kind, Callable[[Node], bool]] = {
-    FOLD: _is_sum,
-    SCAN: lambda n: bool(getattr(n.data[0].lower, "regroups", False)) and len(n.args) == 1,
-    **dict.fromkeys((VIEW, PIECES, TAKE, SCATTER, SPACED), lambda n: True),
-}
-
-
-# How the nodes of a kind are split.
+# How the nodes of a kind whose parts depend on each other are split.
 SPLIT_KINDS: dict[Kind, Callable[[ComplexSplitter, Node], Pair | None]] = {
     CONSTANT: ComplexSplitter._split_array,
     CAST: ComplexSplitter._cast,
     MAP: ComplexSplitter._apply_formula,
     OPAQUE: ComplexSplitter._apply_formula,
     PRODUCT: ComplexSplitter._multiply_matrices,
-    **dict.fromkeys(PARTWISE, ComplexSplitter._split_partwise),
 }

@@ -28,14 +28,14 @@ from pullback.compiler.ir.kinds import (
 from pullback.compiler.ir.structured import Loop
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.deduplicate_kernels import LoopPlanner, PlannedLoops
-from pullback.compiler.schedule.fourier import FourierPlan, plan_fourier
+from pullback.compiler.schedule.fourier import plan_fourier
 from pullback.compiler.schedule.fuse import Fused, Kernel, find_stored_base, fuse
-from pullback.compiler.schedule.matrices import MatricesPlan, find_overwritable_right_sides, plan_matrices
+from pullback.compiler.schedule.matrices import find_overwritable_right_sides, plan_matrices
 from pullback.compiler.schedule.memory import Memory, plan_memory
 from pullback.compiler.schedule.order import ScheduledStep, order_steps
-from pullback.compiler.schedule.products import ProductSchedule, schedule_product
-from pullback.compiler.schedule.rows import RowsPlan, plan_rows
-from pullback.compiler.schedule.scans import ScanPlan, SearchPlan, plan_scan
+from pullback.compiler.schedule.products import schedule_product
+from pullback.compiler.schedule.rows import plan_rows
+from pullback.compiler.schedule.scans import plan_scan
 from pullback.compiler.schedule.scatters import plan_scatter, plan_spaced
 from pullback.compiler.schedule.windows import WindowCall, plan_windows
 from pullback.compiler.schedule.work import Work, estimate_time
@@ -97,10 +97,11 @@ class StepPlanner:
             return self._plan_kernel(step)
         if step.kind.has_bodies:
             return self._plan_bodies(step)
-        plan = PLANS[step.kind](step, self.target, self.options)
-        scratch = SCRATCH[step.kind](plan) if plan is not None else {}
+        rules = CALL_RULES[step.kind]
+        plan = rules.plan(step, self.target, self.options)
+        scratch = rules.count_scratch(plan)
         read = tuple(find_stored_base(step, a) for a in step.args)
-        x = OVERWRITES[step.kind](step, read) if step.kind in OVERWRITES else None
+        x = rules.find_overwritable(step, read)
         overwritable = frozenset() if x is None else frozenset({(step.number, x.number)})
         return _make_step(step, plan, (step,), read, scratch, overwritable)
 
@@ -164,14 +165,13 @@ def count_body_bytes(plans: Sequence[BodyPlan]) -> int:
     return max(round_up(plan.memory.layout.arena) for plan in plans)
 
 
-def _plan_nothing(n: Node, target: Target, options: Options) -> None:
-    """Return no plan: all is known from the node."""
-
-
-def _count_scratch(
-    plan: ScanPlan | SearchPlan | RowsPlan | FourierPlan | MatricesPlan | ProductSchedule,
-) -> dict[str, int]:
+def _count_scratch(plan: Any) -> dict[str, int]:
+    """Return the scratch memory of a plan with work that threads share."""
     return {"scratch": plan.work.scratch_bytes}
+
+
+def _count_no_scratch(plan: object) -> dict[str, int]:
+    return {}
 
 
 def _count_window_bytes(calls: tuple[WindowCall, ...]) -> dict[str, int]:
@@ -179,23 +179,8 @@ def _count_window_bytes(calls: tuple[WindowCall, ...]) -> dict[str, int]:
     return {"partial": max(w.partial * w.parts for w in works), "scratch": max(w.scratch_bytes for w in works)}
 
 
-# By kind of node that is a call: its plan, and the scratch memory that a plan needs (names and bytes).
-PLANS: dict[Kind, Callable[[Node, Target, Options], Any]] = {
-    SCAN: plan_scan,
-    ROWS: plan_rows,
-    FOURIER: plan_fourier,
-    SCATTER: plan_scatter,
-    SPACED: plan_spaced,
-    WINDOWS: plan_windows,
-    MATRICES: plan_matrices,
-    PRODUCT: schedule_product,
-    **dict.fromkeys((SPLIT, JOIN, OPAQUE, PART), _plan_nothing),
-}
-SCRATCH: dict[Kind, Callable[[Any], dict[str, int]]] = {
-    WINDOWS: _count_window_bytes,
-    **dict.fromkeys((SCAN, ROWS, FOURIER, MATRICES, PRODUCT), _count_scratch),
-    **dict.fromkeys((SCATTER, SPACED), lambda plan: {}),
-}
+def _overwrite_nothing(n: Node, read: tuple[Node, ...]) -> None:
+    """Return no node: the result is written to memory of its own."""
 
 
 def _find_accumulator(n: Node, read: tuple[Node, ...]) -> Node | None:
@@ -203,9 +188,24 @@ def _find_accumulator(n: Node, read: tuple[Node, ...]) -> Node | None:
     return read[2] if len(read) > 2 and read[2] not in read[:2] else None
 
 
-# By kind of node: what its result may be written over, of the node and what it reads.
-OVERWRITES: dict[Kind, Callable[[Node, tuple[Node, ...]], Node | None]] = {
-    PRODUCT: _find_accumulator,
-    SCATTER: _find_accumulator,
-    MATRICES: find_overwritable_right_sides,
+class CallRules(NamedTuple):
+    """How calls of one kind are planned."""
+
+    plan: Callable[[Node, Target, Options], Any]
+    count_scratch: Callable[[Any], dict[str, int]] = _count_scratch  # names and bytes of the memory that a plan needs
+    # What the result may be written over, of a node and what it reads.
+    find_overwritable: Callable[[Node, tuple[Node, ...]], Node | None] = _overwrite_nothing
+
+
+NO_PLAN = CallRules(lambda n, target, options: None, _count_no_scratch)  # all is known from the node
+CALL_RULES: dict[Kind, CallRules] = {
+    SCAN: CallRules(plan_scan),
+    ROWS: CallRules(plan_rows),
+    FOURIER: CallRules(plan_fourier),
+    SCATTER: CallRules(plan_scatter, _count_no_scratch, _find_accumulator),
+    SPACED: CallRules(plan_spaced, _count_no_scratch),
+    WINDOWS: CallRules(plan_windows, _count_window_bytes),
+    MATRICES: CallRules(plan_matrices, find_overwritable=find_overwritable_right_sides),
+    PRODUCT: CallRules(schedule_product, find_overwritable=_find_accumulator),
+    **dict.fromkeys((SPLIT, JOIN, OPAQUE, PART), NO_PLAN),
 }
