@@ -63,11 +63,12 @@ def lower(traced: Graph, target: Target, options: Options) -> Stages:
     started = perf_counter()
     simplified = simplify_nodes(traced)
     if options.is_enabled("loop rolling"):  # before the loops in the graph are simplified: less is left to rewrite then
-        simplified = split_small_arrays(roll_bodies(simplify_structures(roll_steps(simplified, options)), options))
+        simplified = simplify_structures(roll_steps(simplified, target, options))
+        simplified = split_small_arrays(roll_bodies(simplified, target, options))
     else:
         simplified = simplify_structures(simplified)
     rewritten = perf_counter()
-    legalized = legalize(split_narrow_axes(simplified), options)
+    legalized = legalize(split_narrow_axes(simplified), target, options)
     fused = fuse(legalized)
     scheduled = schedule(fused, legalized.outputs, target, options)
     memory = plan_memory(legalized, scheduled, options.guarded)

@@ -16,7 +16,7 @@ from pullback.compiler.ir.structured import run_graph
 from pullback.compiler.passes import roll
 from pullback.compiler.passes.roll import roll_loops
 from pullback.compiler.passes.simplify import simplify
-from pullback.compiler.target import Options
+from pullback.compiler.target import Options, get_target
 from pullback.numerics import periods
 
 STEPS = 14
@@ -35,7 +35,7 @@ def draw(*shape: int) -> Any:
 def check(f: Callable[..., Any], *args: Any, loops: int | None = None, dtype: str = "f8") -> None:
     """Compare the simplified and rolled graph with eager results; ``loops`` is how many there should be."""
     args = tuple(np.asarray(a, dtype) for a in args)
-    rolled = roll_loops(simplify(pb.compile(f, backend="numpy").lower(*args).traced), Options())
+    rolled = roll_loops(simplify(pb.compile(f, backend="numpy").lower(*args).traced), get_target(), Options())
     rolled.verify()
     for wanted, got in zip(pb.core.tree.leaves(f(*args)), run_graph(rolled, args), strict=True):
         assert got.dtype == wanted.dtype

@@ -162,7 +162,7 @@ def test_matrix_functions_in_compiled_loops() -> None:
 
 
 def test_matrices_without_blas_are_run_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in ("target", "runtime.link", "passes.matrices"):
+    for place in ("target", "runtime.link"):
         monkeypatch.setattr(f"pullback.compiler.{place}.find_blas", dict)
     x, y = draw_positive(70, 70), draw(70, 3)
     f = lambda x, y: np.sum(pb.linalg.triangular_solve(pb.linalg.cholesky(x), y)) + np.sum(pb.linalg.solve(x, y))

@@ -17,7 +17,7 @@ from pullback.compiler.ir.structured import run_graph
 from pullback.compiler.passes import roll
 from pullback.compiler.passes.roll import roll_loops
 from pullback.compiler.passes.simplify import simplify
-from pullback.compiler.target import Options
+from pullback.compiler.target import Options, get_target
 from pullback.numerics import periods
 
 RNG = np.random.default_rng(0)
@@ -37,7 +37,7 @@ def draw(*shape: int) -> Any:
 def roll_program(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Graph, Graph]:
     """Return the graph of a function, simplified, and the same with loops, which is verified."""
     traced = simplify(pb.compile(f, backend="numpy").lower(*args).traced)
-    rolled = roll_loops(traced, Options())
+    rolled = roll_loops(traced, get_target(), Options())
     rolled.verify()
     return traced, rolled
 
@@ -241,7 +241,7 @@ def test_loop_with_weights_per_step_stays_unrolled() -> None:
         return np.sum(x)
 
     traced = simplify(pb.compile(f, backend="numpy").lower([draw(3, 3) for _ in range(STEPS)], draw(3)).traced)
-    assert list_loops(roll_loops(traced, Options())) == []
+    assert list_loops(roll_loops(traced, get_target(), Options())) == []
 
 
 def test_roll_value_of_early_step_used_by_later_steps() -> None:

@@ -52,27 +52,27 @@ from pullback.compiler.passes.simplify import remove_dead_nodes
 from pullback.compiler.passes.split_complex import split_complex
 from pullback.compiler.passes.stack import stack_pieces
 from pullback.compiler.passes.windows import lower_windows
-from pullback.compiler.target import Options
+from pullback.compiler.target import Options, Target
 from pullback.core.lowering import matrices, scalar, windows
 from pullback.core.tensor import BY_KERNEL
 
 PRODUCTS = ("f4", "f8")
 
 
-def legalize(graph: Graph, options: Options) -> Graph:
+def legalize(graph: Graph, target: Target, options: Options) -> Graph:
     """Return an equivalent graph whose nodes have machine code or are host ops."""
     graph = split_complex(graph, options)
     merger = Merger(graph, options)
-    new = graph.rewrite(lambda g, n, args: merger.merge(g, n, args) or _legalize_node(g, n, args, options))
+    new = graph.rewrite(lambda g, n, args: merger.merge(g, n, args) or _legalize_node(g, n, args, target, options))
     return stack_pieces(lay_out_rows(remove_dead_nodes(separate_pieces(remove_dead_nodes(new)))))
 
 
-def _legalize_node(g: Graph, n: Node, args: list[Node], options: Options) -> Node:
+def _legalize_node(g: Graph, n: Node, args: list[Node], target: Target, options: Options) -> Node:
     """Return a node that has machine code or runs on the host."""
     if not n.size:  # there is nothing to compute
         return g.constant(np.zeros(n.shape, n.dtype))
     has_types = all(code_of(x.dtype) in TYPES for x in (n, *args))
-    return LEGALIZE.get(n.kind, _legalize_by_types)(g, n, args, has_types, options)
+    return LEGALIZE.get(n.kind, _legalize_by_types)(g, n, args, has_types, target, options)
 
 
 def _run_on_host(g: Graph, n: Node, args: list[Node]) -> Node:
@@ -80,16 +80,16 @@ def _run_on_host(g: Graph, n: Node, args: list[Node]) -> Node:
     return g.add(OPAQUE, args, n.shape, n.dtype, n.data if n.kind.has_params else (KindOp(n), {}), n.line)
 
 
-def _legalize_opaque(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
+def _legalize_opaque(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
     lower = getattr(n.data[0], "lower", None)
     if isinstance(lower, windows):
         return lower_windows(g, n, args, options) or g.copy_node(n, args)
-    if isinstance(lower, matrices) and has_types:
+    if isinstance(lower, matrices) and has_types and target.has_blas:
         return lower_matrices(g, n, args) or g.copy_node(n, args)
     return g.copy_node(n, args)
 
 
-def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
+def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
     if has_types:
         return _arrange_fold(g, n, args[0])
     op, axes = n.data
@@ -97,37 +97,37 @@ def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool, options
     return g.add(OPAQUE, args, n.shape, n.dtype, (op, {k: given[k] for k in op.params}), n.line)
 
 
-def _legalize_product(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
+def _legalize_product(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
     if has_types and code_of(n.dtype) in PRODUCTS:
         return multiply_triangle(g, n, *args) or _arrange_product(g, n, args, options)
     return g.add(OPAQUE, args, n.shape, n.dtype, (BY_KERNEL[np.matmul], {}), n.line)
 
 
-def _legalize_map(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
+def _legalize_map(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
     return g.copy_node(n, args) if has_types and _has_code(n, args, options) else _run_on_host(g, n, args)
 
 
-def _legalize_view(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
+def _legalize_view(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
     (x,) = args
     if has_types and (base := strip_reshape(x)) is not x:
         return take_view(g, base, n.shape, n.data, n.line)  # another shape of another shape
     composed = compose_views(n.shape, n.data, x) if has_types and x.kind is VIEW else None
     if composed is not None:
         return take_view(g, x.args[0], n.shape, composed, n.line)
-    return _legalize_by_types(g, n, args, has_types, options)
+    return _legalize_by_types(g, n, args, has_types, target, options)
 
 
-def _legalize_scatter(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
-    return _legalize_by_types(g, n, args, has_types and n.dtype != bool, options)
+def _legalize_scatter(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
+    return _legalize_by_types(g, n, args, has_types and n.dtype != bool, target, options)
 
 
-def _legalize_by_types(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
+def _legalize_by_types(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
     return g.copy_node(n, args) if has_types else _run_on_host(g, n, args)
 
 
-def _legalize_structure(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
+def _legalize_structure(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
     """Return a loop or branches with legalized bodies; a host op if these contain host ops."""
-    data = n.data.replace_bodies([legalize(body, options) for body in n.data.bodies])
+    data = n.data.replace_bodies([legalize(body, target, options) for body in n.data.bodies])
     likes = [*data.operand_likes, *data.result_likes]
     has_types = has_types and all(code_of(dtype) in TYPES for _, dtype in likes)
     if not has_types or any(m.kind.runs_on_host for body in data.bodies for m in body.nodes):
@@ -150,13 +150,13 @@ def _separate_outputs(body: Graph, stacks: Collection[int]) -> None:
         seen.add(id(o))
 
 
-def _legalize_result(g: Graph, n: Node, args: list[Node], has_types: bool, options: Options) -> Node:
+def _legalize_result(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
     return g.add(PART if args[0].kind is OPAQUE else RESULT, args, n.shape, n.dtype, n.data, n.line)
 
 
 # Rules of kinds for which dtypes alone do not decide, of a graph, a node, its new arguments, whether all dtypes have
-# machine code, and the options.
-LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool, Options], Node]] = {
+# machine code, the target and the options.
+LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool, Target, Options], Node]] = {
     OPAQUE: _legalize_opaque, FOLD: _legalize_fold, PRODUCT: _legalize_product, MAP: _legalize_map,
     VIEW: _legalize_view, SCATTER: _legalize_scatter, RESULT: _legalize_result,
     **dict.fromkeys((LOOP, WHILE, SWITCH), _legalize_structure),

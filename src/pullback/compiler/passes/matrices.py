@@ -28,7 +28,6 @@ from pullback.compiler.ir.graph import (
 )
 from pullback.compiler.ir.kinds import CAST, FOLD, MATRICES, PIECES, VIEW
 from pullback.compiler.ir.matrices import CHOLESKY, EIGH, LU, MULTIPLY, PIVOTS, QR, SUBSTITUTE, SVD, TRIANGULAR, Routine
-from pullback.compiler.target import find_blas
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
 
@@ -39,7 +38,7 @@ def lower_matrices(g: Graph, n: Node, args: list[Node]) -> Node | None:
     """Return nodes with machine code for a function of matrices; None if NumPy must run it."""
     op, params = n.data
     has_floats = code_of(n.dtype) in FLOATS and all(a.dtype == n.dtype and a.size for a in args)
-    return RULES[op.lower.symbol](g, n, *args, **params) if has_floats and find_blas() else None
+    return RULES[op.lower.symbol](g, n, *args, **params) if has_floats else None
 
 
 def multiply_triangle(g: Graph, n: Node, a: Node, b: Node) -> Node | None:

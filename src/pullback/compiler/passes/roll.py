@@ -32,7 +32,7 @@ from pullback.compiler.ir.kinds import CONSTANT, INPUT, LOOP, PIECES, RESULT, VI
 from pullback.compiler.ir.structured import Loop
 from pullback.compiler.passes.legalize import legalize
 from pullback.compiler.passes.simplify import remove_dead_nodes, simplify_nodes, simplify_structures
-from pullback.compiler.target import Options
+from pullback.compiler.target import Options, Target
 from pullback.numerics import periods
 from pullback.numerics.periods import Period, find_outer_periods, find_periods
 
@@ -47,28 +47,28 @@ MAX_DELAY = 4  # steps after which a value may be used last
 MAX_PERIODS_OF_STEP = 4  # periods that one step may have: x and y may be computed by the same ops
 
 
-def roll_loops(graph: Graph, options: Options) -> Graph:
+def roll_loops(graph: Graph, target: Target, options: Options) -> Graph:
     """Return an equivalent graph with loops instead of repeated steps; the same graph if there are none."""
-    made = roll_steps(graph, options)
-    return roll_bodies(made if made is graph else simplify_structures(made), options)
+    made = roll_steps(graph, target, options)
+    return roll_bodies(made if made is graph else simplify_structures(made), target, options)
 
 
-def roll_steps(graph: Graph, options: Options) -> Graph:
+def roll_steps(graph: Graph, target: Target, options: Options) -> Graph:
     """Return an equivalent graph with loops instead of repeated steps; loops and branches stay as they are."""
     has_loops = any(n.kind is LOOP for n in graph.nodes)
     if len(graph.nodes) < MIN_NODES and not has_loops:
         return graph
-    roller = Roller(graph, FORWARD_PART if has_loops else 1.0, options)
+    roller = Roller(graph, FORWARD_PART if has_loops else 1.0, target, options)
     if not roller.periods and not has_loops:
         return graph
     return simplify_nodes(remove_dead_nodes(roller.run()))
 
 
-def roll_bodies(graph: Graph, options: Options) -> Graph:
+def roll_bodies(graph: Graph, target: Target, options: Options) -> Graph:
     """Roll repeated steps in the bodies of loops and branches of a graph, and return it."""
     for n in graph.nodes:
         if n.kind.has_bodies:
-            bodies = [roll_loops(body, options) for body in n.data.bodies]
+            bodies = [roll_loops(body, target, options) for body in n.data.bodies]
             if any(new is not old for new, old in zip(bodies, n.data.bodies, strict=True)):
                 n.data = n.data.replace_bodies(bodies)
     return graph
@@ -278,8 +278,8 @@ class Roller:
     ``part`` is the share of the program's nodes that the graph has.
     """
 
-    def __init__(self, graph: Graph, part: float, options: Options) -> None:
-        self.graph, self.options = graph, options
+    def __init__(self, graph: Graph, part: float, target: Target, options: Options) -> None:
+        self.graph, self.target, self.options = graph, target, options
         self.new, self.made = graph.copy_inputs()
         leaves: set[int] = set()  # inputs, constants, and views of these
         for n in graph.nodes:
@@ -366,16 +366,16 @@ class Roller:
             for t in range(repetition.first, repetition.last):
                 self._copy(repetition.get(j, t))
         writer = LoopWriter(self, repetition)
-        if all(n.kind in MOVES for n in writer.inner.values()) or not _has_code(writer.body, self.options):
+        if all(n.kind in MOVES for n in writer.inner.values()) or not _has_code(writer.body, self.target, self.options):
             return False
         writer.write_loop()
         return True
 
 
-def _has_code(body: Graph, options: Options) -> bool:
+def _has_code(body: Graph, target: Target, options: Options) -> bool:
     if not all(code_of(n.dtype) in TYPES and n.size for n in body.nodes):
         return False
-    return not any(n.kind.runs_on_host for n in legalize(body, options).nodes)
+    return not any(n.kind.runs_on_host for n in legalize(body, target, options).nodes)
 
 
 @dataclass
@@ -512,7 +512,7 @@ class LoopWriter:
         operands = [x for x, _ in self.constants.values()] + [chain.begin[i] for i, chain in self.carried]
         operands += [x for x, _ in self.rows.values()]
         counts = len(self.constants), len(self.carried), repetition.steps
-        data = Loop(roll_loops(self.body, self.roller.options), *counts, self.reverse)
+        data = Loop(roll_loops(self.body, self.roller.target, self.roller.options), *counts, self.reverse)
         whole = new.add(LOOP, operands, (), np.dtype(bool), data, repetition.get(0, repetition.first).line)
         likes = data.result_likes
         for j, place in self.last.items():
