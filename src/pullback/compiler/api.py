@@ -19,7 +19,7 @@ from pullback.compiler.backends.executor import LIBRARIES, LibraryExecutor, load
 from pullback.compiler.frontend.body import ProgramTrace
 from pullback.compiler.frontend.output_kinds import OutputKinds
 from pullback.compiler.frontend.random_states import warn_of_draws
-from pullback.compiler.frontend.trace import ARRAY, PLAIN_NUMBERS, PYTHON, TENSOR, TransformedArgument, close_gaps
+from pullback.compiler.frontend.trace import ARRAY, PYTHON, PYTHON_NUMBERS, TENSOR, TransformedArgument, close_gaps
 from pullback.compiler.ir.graph import Graph, Node, fingerprint
 from pullback.compiler.passes.simplify import simplify
 from pullback.compiler.pipeline import Stages, compile_graph, lower
@@ -68,7 +68,7 @@ class Hole:
 HOLE = Hole()
 
 
-class Program:
+class CompiledProgram:
     """A function compiled for one signature."""
 
     def __init__(
@@ -118,7 +118,7 @@ class Program:
             if array is None:
                 return x
             results.append(join_array(array))
-            outputs.append(trace.node(results[-1].read() if isinstance(results[-1], Tensor) else results[-1]))
+            outputs.append(trace.as_node(results[-1].read() if isinstance(results[-1], Tensor) else results[-1]))
             return HOLE
 
         with watch_variables(trace), RefusedConditions(), warn_of_draws(self.function):
@@ -126,14 +126,14 @@ class Program:
             self.structure = tree.map_leaves(take_out, result)
         self._build_results = tree.make_builder(self.structure, lambda x: x is HOLE)
         self.results = len(outputs)
-        self.forms = OutputKinds(trace, leaves, results, outputs)
+        self.output_kinds = OutputKinds(trace, leaves, results, outputs)
         self.reads = [v for v, _ in trace.reads.values()]
         self.supplies = trace.supplies
         self.trained, self.flag_changes = self.trainable_flags(), flag_changes()
         self.assigned = [v for v, _ in trace.assigned.values()]
-        outputs += [trace.node(value) for _, value in trace.assigned.values()]
+        outputs += [trace.as_node(value) for _, value in trace.assigned.values()]
         self.written_rows = [v for v, _, _ in trace.written_rows.values()]
-        outputs += [trace.node(part) for _, *parts in trace.written_rows.values() for part in parts]
+        outputs += [trace.as_node(part) for _, *parts in trace.written_rows.values() for part in parts]
         outputs += [trace.latest] if trace.keeps_latest else []
         outputs += [trace.join_checks()] if trace.checks else []
         trace.graph.outputs = outputs
@@ -157,7 +157,7 @@ class Program:
         source = iter(
             out
             if self.is_on_device
-            else [give(v) for give, v in zip(self.forms.find_converters(kinds), out, strict=False)]
+            else [give(v) for give, v in zip(self.output_kinds.find_converters(kinds), out, strict=False)]
         )
         return self._build_results(source)
 
@@ -197,17 +197,17 @@ class Program:
         if not isinstance(self.run, Executable):
             return None
         trees = Leaves(HOLE, args, leaves, self.structure)
-        direct = not (self.reads or self.supplies or self.assigned or self.written_rows) and self.forms.are_quick
-        found = self.run.entry(trees, otherwise, self.forms.floats, switch) if direct else None
+        direct = not (self.reads or self.supplies or self.assigned or self.written_rows) and self.output_kinds.are_quick
+        found = self.run.entry(trees, otherwise, self.output_kinds.floats, switch) if direct else None
         kinds = [PYTHON if x.weak else ARRAY for x in leaves]
 
         def run_leaves(*values: object) -> Any:
             unwatched = not is_watched()
             if unwatched and self.is_current():
                 return self(values, kinds)
-            plain = (x.weak(v) if x.weak else v for v, x in zip(values, leaves, strict=True))
+            given = (x.weak(v) if x.weak else v for v, x in zip(values, leaves, strict=True))
             again = run if unwatched else self.function
-            return again(*tree.map_leaves(lambda x: next(plain) if x is HOLE else x, args))
+            return again(*tree.map_leaves(lambda x: next(given) if x is HOLE else x, args))
 
         return found or self.run.make_forwarder(trees, otherwise, run_leaves, switch)
 
@@ -360,12 +360,12 @@ class ArgumentLeaves:
             narrow = as_value(x)
             wide = as_array(x, np.float64) if narrow.dtype.kind in "iuf" else narrow
             return self._enter(wide, Leaf(wide.shape, wide.dtype, narrow.dtype), PYTHON)
-        if type(x) not in PLAIN_NUMBERS or isinstance(x, bool) or (type(x) is int and not -LARGE <= x < LARGE):
+        if type(x) not in PYTHON_NUMBERS or isinstance(x, bool) or (type(x) is int and not -LARGE <= x < LARGE):
             return x
         return self._enter_array(x, PYTHON)
 
     def _enter_array(self, x: Any, kind: int) -> Any:
-        weak = type(x) if type(x) in PLAIN_NUMBERS else None
+        weak = type(x) if type(x) in PYTHON_NUMBERS else None
         v = np.asarray(x, None if weak is not float else np.float64)[()] if weak else as_value(x)
         if not v.dtype.isnative:  # bytes in the other order
             v = v.astype(v.dtype.newbyteorder("="))
@@ -421,7 +421,7 @@ class Compiled:
             )
         self.library = load_library(backend, device) if backend in LIBRARIES else None
         self.backend, self.options = backend, {**options, "library": self.library}
-        self.programs: dict[Any, Program] = {}
+        self.programs: dict[Any, CompiledProgram] = {}
         self.__call__ = self._run
         self.__name__ = self.__qualname__ = type(f).__name__
         update_wrapper(self, f)
@@ -441,7 +441,7 @@ class Compiled:
         program, values, kinds = call
         return program(values, kinds)
 
-    def lower(self, *args: object, **kwargs: object) -> Program:
+    def lower(self, *args: object, **kwargs: object) -> CompiledProgram:
         """Return the program for these arguments without running it.
 
         >>> import numpy as np, pullback as pb
@@ -484,7 +484,7 @@ class Compiled:
 
     def find_program(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Program, list[Any], list[int]] | None:
+    ) -> tuple[CompiledProgram, list[Any], list[int]] | None:
         """Return the program for these arguments, their leaves and kinds; None if a transform traces one of them."""
         if is_watched():  # a transform must see what it reads, assigns or draws
             return None
@@ -522,10 +522,10 @@ class Compiled:
                 ) from None
         return found
 
-    def _compile(self, key: Any, ins: Any, named: Any, found: ArgumentLeaves) -> Program:
+    def _compile(self, key: Any, ins: Any, named: Any, found: ArgumentLeaves) -> CompiledProgram:
         try:
             with pause_garbage_collection():
-                program = self.programs[key] = Program(
+                program = self.programs[key] = CompiledProgram(
                     self.__wrapped__, ins, named, found.leaves, found.layouts, self.backend, self.options
                 )
         except Exception as error:

@@ -168,10 +168,10 @@ def _draw_share(share: float) -> Markup:
 
 def _show_source(function: Callable[..., Any], steps: Sequence[ProfiledStep]) -> Markup:
     """Return the source of a function, each line with the numbers of the steps that compute it."""
-    plain = inspect.unwrap(function)
+    function = inspect.unwrap(function)
     try:
-        text, first = inspect.getsourcelines(plain)
-        file = name_file(inspect.getsourcefile(plain) or "")
+        text, first = inspect.getsourcelines(function)
+        file = name_file(inspect.getsourcefile(function) or "")
     except (OSError, TypeError):  # made by exec, or no function of Python's
         return Markup("")
     rows = []

@@ -365,7 +365,7 @@ def call_with_values(f: Callable[..., Any], *args: Value) -> None:
     if program is None:
         call_unfollowed(run, *args)
     else:
-        call_unfollowed(lambda _, *given: run(*given), program.every_time(), *args)
+        call_unfollowed(lambda _, *given: run(*given), program.get_order_symbol(), *args)
         program.keeps_latest = True
 
 
@@ -559,7 +559,7 @@ def is_watched() -> bool:
 def as_symbol(v: Array) -> Any:
     """Return an array as a symbol of the program that is being traced; a constant tensor if there is none."""
     writes = get_trace()
-    return constant(v) if writes is None else writes.symbol(v).as_result(writes.result_kind)
+    return constant(v) if writes is None else writes.as_symbol(v).as_result(writes.result_kind)
 
 
 def list_leaves_on(v: Variable, tape: Tape) -> list[Any] | None:

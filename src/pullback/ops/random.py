@@ -169,7 +169,7 @@ def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: object
     def run_later(_: Any, *given: object) -> Any:  # while a function is traced only shape and dtype are needed
         return run(_choose_generator(name, seed) if get_trace() is None else np.random.default_rng(0), *given)
 
-    return call_unfollowed(run_later, program.every_time(), *parameters)
+    return call_unfollowed(run_later, program.get_order_symbol(), *parameters)
 
 
 # ---- uniform numbers from 0 to 1
@@ -227,7 +227,7 @@ def _take_places(program: Any, shape: Shape, precision: Any) -> tuple[Any, ...]:
 
     taken = program.add_supply(take, (3,), np.dtype(np.int64))
     if taken is None:
-        taken = call_unfollowed(take, program.every_time())
+        taken = call_unfollowed(take, program.get_order_symbol())
     before, within = _split_places(shape)
     return taken[0] + before, within, taken[1], taken[2]
 

@@ -84,7 +84,7 @@ CASES: dict[str, tuple[Kind, list[Any], tuple[int, ...], Any, Any]] = {
 def node(kind: Kind, values: list[Any], shape: tuple[int, ...], data: Any) -> Node:
     graph = Graph()
     dtype = np.dtype(int) if kind is kinds.CAST else F8
-    return graph.add(kind, [graph.constant(v) for v in values], shape, dtype, data)
+    return graph.add(kind, [graph.add_constant(v) for v in values], shape, dtype, data)
 
 
 @pytest.mark.parametrize(("kind", "values", "shape", "data", "expected"), CASES.values(), ids=CASES)
@@ -146,15 +146,17 @@ def test_graph_verify_reports_wrong_node(
     if right is not None:
         assert not kind.check(node(kind, values, right, data))
     graph = Graph()
-    graph.outputs = [graph.add(kind, [graph.constant(v) for v in values], wrong, F8, data)]
+    graph.outputs = [graph.add(kind, [graph.add_constant(v) for v in values], wrong, F8, data)]
     with pytest.raises(CompileError, match=f"the graph is wrong at .*{message}"):
         graph.verify()
 
 
 def test_graph_verify_reports_wrong_result_of_branches() -> None:
     graph, branch = Graph(), Graph()
-    branch.outputs = [branch.input((2, 3), F8)]
-    whole = graph.add(kinds.SWITCH, [graph.constant(0), graph.constant(X)], (), np.dtype(bool), Switch((branch,)))
+    branch.outputs = [branch.add_input((2, 3), F8)]
+    whole = graph.add(
+        kinds.SWITCH, [graph.add_constant(0), graph.add_constant(X)], (), np.dtype(bool), Switch((branch,))
+    )
     for place, shape, is_right in ((0, (2, 3), True), (0, (3, 2), False), (1, (2, 3), False)):
         assert (not kinds.RESULT.check(graph.add(kinds.RESULT, (whole,), shape, F8, place))) == is_right
 
@@ -186,7 +188,7 @@ def test_graph_of_every_stage_is_valid(f: Any, args: tuple[Any, ...]) -> None:
 
 def test_graph_verify_reports_order_and_foreign_outputs() -> None:
     graph = Graph()
-    x = graph.constant(X)
+    x = graph.add_constant(X)
     y = graph.add(kinds.CAST, (x,), x.shape, F8)
     graph.outputs = [y]
     graph.verify()
@@ -194,6 +196,6 @@ def test_graph_verify_reports_order_and_foreign_outputs() -> None:
     with pytest.raises(CompileError, match="the graph is not in order at"):
         graph.verify()
     graph.nodes.reverse()
-    graph.outputs = [Graph().constant(X)]
+    graph.outputs = [Graph().add_constant(X)]
     with pytest.raises(CompileError, match="an output of the graph is not in it"):
         graph.verify()

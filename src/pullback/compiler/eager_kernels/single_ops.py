@@ -26,7 +26,7 @@ def compile_formula(formula: Callable[..., Any], inputs: list[tuple[Any, Any]]) 
     trace = Trace()
     trace.checks = []
     result = formula(*[trace.add_argument(shape, dtype, None) for shape, dtype in inputs])
-    trace.graph.outputs = [trace.node(x) for x in (result, *trace.checks)]
+    trace.graph.outputs = [trace.as_node(x) for x in (result, *trace.checks)]
     trace.finish()
     try:
         program = compile_graph(trace.graph, get_target(), choose_options(None))

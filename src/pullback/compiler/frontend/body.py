@@ -184,13 +184,13 @@ class ProgramTrace(Trace):
         """
         return BodyTrace(self, takes_all, repeats)
 
-    def every_time(self) -> Symbol:
-        return self.bodies[-1].every_time() if self.bodies else self.turn
+    def get_order_symbol(self) -> Symbol:
+        return self.bodies[-1].get_order_symbol() if self.bodies else self.order
 
     def add_supply(self, make: Callable[[], Any], shape: Shape, dtype: Any) -> Symbol | None:
-        if self.bodies or self.latest is not self.turn.node:  # a loop draws in each step, and draws keep their order
+        if self.bodies or self.latest is not self.order.node:  # a loop draws in each step, and draws keep their order
             return None
-        node = self.graph.input(shape, dtype)
+        node = self.graph.add_input(shape, dtype)
         self.supplies.append(Supply(node.data, make))
         return Symbol(self, node)
 
@@ -277,7 +277,7 @@ class BodyTrace(Trace):
         return freeze(made, INPUT)  # type: ignore[no-any-return]
 
     def _add_input(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
-        node = self.graph.input(shape, dtype)
+        node = self.graph.add_input(shape, dtype)
         self.likes[node.number] = Like(node.shape, node.dtype, weak)
         return Symbol(self, node, weak)
 
@@ -294,9 +294,9 @@ class BodyTrace(Trace):
         """Whether there may be no machine code for one of the ops."""
         return any(n.kind is OPAQUE for n in self.graph.nodes)
 
-    def every_time(self) -> Symbol:
+    def get_order_symbol(self) -> Symbol:
         self.draws = True
-        return self.turn
+        return self.order
 
     # ---- captured values
 
@@ -350,7 +350,7 @@ class BodyTrace(Trace):
         return z
 
     def _add_unknown(self, shape: Shape, dtype: Any, weak: Any = None) -> Symbol:
-        return Symbol(self, self.graph.input(shape, dtype), weak)
+        return Symbol(self, self.graph.add_input(shape, dtype), weak)
 
     def _record(self, run: Any, op: Any, args: Sequence[Any], perform: Callable[[], Any]) -> Any:
         self.depth += 1
@@ -369,12 +369,12 @@ class BodyTrace(Trace):
         self.likes[z.node.number] = Like(z.node.shape, z.node.dtype, z.weak)
         return z
 
-    def opaque(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    def add_host_op(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         args = [self.capture(a) for a in args]
         if self.depth or not isinstance(op, HostFunction):
-            return super().opaque(op, args, params)
+            return super().add_host_op(op, args, params)
         return self._record(
-            lambda xs: call_unfollowed(op.f, *xs), None, args, lambda: Trace.opaque(self, op, args, params)
+            lambda xs: call_unfollowed(op.f, *xs), None, args, lambda: Trace.add_host_op(self, op, args, params)
         )
 
     def cast(self, x: Node, dtype: Any) -> Node:
@@ -390,8 +390,8 @@ class BodyTrace(Trace):
         node: Node = made.node
         return node
 
-    def symbol(self, x: Any) -> Symbol:
-        made = super().symbol(self.capture(x))
+    def as_symbol(self, x: Any) -> Symbol:
+        made = super().as_symbol(self.capture(x))
         if made.node.number not in self.likes and made.node.kind is CONSTANT:
             self.constants[made.node.number] = made.node.data
         return made

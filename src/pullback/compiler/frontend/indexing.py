@@ -29,7 +29,7 @@ MAX_NARROW = 4  # places of a last axis that are taken one by one
 def take_rows(t: Any, x: Any, at: Any, kept: int) -> Any:
     """Return the rows of ``x`` at these positions, counted over all axes but the last ``kept``, which form a row."""
     row = x.shape[len(x.shape) - kept :]
-    x, at = t.node(x), t.node(at)
+    x, at = t.as_node(x), t.as_node(at)
     return t.make_symbol(t.graph.add(TAKE, (x, at), (*at.shape, *row), x.dtype, row, t.find_line()))
 
 
@@ -38,22 +38,22 @@ def scatter_rows(t: Any, x: Any, at: Any, shape: Shape, kept: int, combine: str 
 
     Rows at one position are combined with ``start`` and with each other by ``combine``.
     """
-    x, at = t.node(x), t.node(at)
+    x, at = t.as_node(x), t.as_node(at)
     data = Scatter(shape[len(shape) - kept :], combine, start)
     return t.make_symbol(t.graph.add(SCATTER, (x, at), shape, x.dtype, data, t.find_line()))
 
 
 def check_positions(t: Any, op: Any, at: Any) -> Any:
     """Return positions checked by an op: at once if they are known, otherwise in every call."""
-    node = source = t.node(at)
+    node = source = t.as_node(at)
     if node.kind is CONSTANT:
-        return t.symbol(np.asarray(op.perform([node.data], {})))
+        return t.as_symbol(np.asarray(op.perform([node.data], {})))
     while source.kind is VIEW or (source.kind is CAST and _holds_positions(source.dtype, op)):
         (source,) = source.args
     if isinstance(op, Positions) and 0 < _find_axis_length(source) <= op.length:
         return t.make_symbol(t.cast(node, INT64))  # found along an axis that is not longer: no check is needed
     if t.checks is None or node.dtype == np.uint64 or not node.size or not op.is_checked_by_code:
-        return t.opaque(op, [at], {})
+        return t.add_host_op(op, [at], {})
     key = node.number, op
     if key not in t.checked:  # a gradient scatters to the positions that were gathered from
         t.checked[key], wrong = op.resolve(t, t.make_symbol(t.cast(node, INT64)))
@@ -140,7 +140,7 @@ def put_last_places(t: Any, x: Node, places: list[int], shape: Shape) -> Any:
 
 def join_last_places(t: Any, x: Node, taken: list[int], put: list[int], shape: Shape) -> Any:
     """Return zeros of ``shape`` in which the places ``taken`` of a last axis are those of ``put``."""
-    pieces = [t.node(t.make_symbol(x)[..., i : i + 1]) for i in taken]
+    pieces = [t.as_node(t.make_symbol(x)[..., i : i + 1]) for i in taken]
     starts = tuple((*(0,) * (len(shape) - 1), i) for i in put)
     return t.make_symbol(t.graph.add(PIECES, pieces, shape, x.dtype, Pieces(starts, 0.0), t.find_line()))
 
@@ -150,16 +150,16 @@ def join_last_places(t: Any, x: Node, taken: list[int], put: list[int], shape: S
 
 def lower_gather(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return ``gather``, or ``scatter`` as its adjoint, along an axis; the axes before it are one."""
-    x, at = (t.symbol(a) for a in args)
+    x, at = (t.as_symbol(a) for a in args)
     shape = tuple(op.acts.shape(op.name, [x.shape, at.shape], params))
     scatters = op.lower.symbol == "scatter"
     whole = shape if scatters else x.shape
     if at.dtype.kind not in "iu":
-        return t.opaque(op, args, params)
+        return t.add_host_op(op, args, params)
     axis = resolve_axis(len(whole), 0 if params["axis"] is None else params["axis"], op.name)
     batch = int(params["batch_dims"] or 0)
     batch = batch + len(at.shape) if batch < 0 else batch
-    if (times := _count_repeats(t.node(at), whole[axis])) > 1:
+    if (times := _count_repeats(t.as_node(at), whole[axis])) > 1:
         apart = (*whole[: axis + 1], times, *whole[axis + 1 :])
         if scatters:
             return np.sum(np.reshape(x, apart), axis=axis + 1, dtype=x.dtype)
@@ -168,7 +168,7 @@ def lower_gather(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -
     if (
         0 < batch == axis == len(whole) - 1
         and prod(at.shape[batch:]) == 1
-        and (scatters or not resolve_view(t.node(x))[0].kind.is_leaf)
+        and (scatters or not resolve_view(t.as_node(x))[0].kind.is_leaf)
     ):
         rows = (*whole[:batch], 1)
         x = np.reshape(x, rows) if scatters else x
@@ -194,7 +194,7 @@ def _select_one_of_each_row(t: Any, x: Any, at: Any, whole: Shape, scatters: boo
 
     Unlike a gather, such a selection fuses with other ops along the rows.
     """
-    order = list(range(len(whole))) if scatters else _sort_axes(t.node(x))
+    order = list(range(len(whole))) if scatters else _sort_axes(t.as_node(x))
     x, at = (np.transpose(y, order) for y in (x, at))
     axis = order.index(len(whole) - 1)
     small = np.int32 if whole[-1] < 2**31 else np.int64  # as wide as the elements, so that both fill the same lanes
@@ -244,11 +244,11 @@ def put_along_lines(t: Any, x: Any, shape: Shape, lines: Lines) -> Any:
 def lower_gather_nd(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return ``gather_nd``, or ``scatter_nd`` as its adjoint."""
     scatters = op.lower.symbol == "put at"
-    at, x = (t.symbol(a) for a in (args if scatters else reversed(args)))
+    at, x = (t.as_symbol(a) for a in (args if scatters else reversed(args)))
     shape = tuple(op.acts.shape(op.name, [np.shape(a) for a in args], params))
     whole = shape if scatters else x.shape
     if at.dtype.kind not in "iu" or not at.size or not at.shape[-1]:
-        return t.opaque(op, args, params)
+        return t.add_host_op(op, args, params)
     depth = at.shape[-1]
     given = check_positions(t, Coordinates(op.name, whole[:depth]), at)
     kept = len(whole) - depth
@@ -264,12 +264,12 @@ def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any])
     Rows that are in no segment are added to one more segment, which is left out.  Single numbers become the neutral
     element in the first segment instead, so that the adjoint of the sum has the same positions.
     """
-    x, ids = (t.symbol(a) for a in args)
+    x, ids = (t.as_symbol(a) for a in args)
     shape = tuple(op.acts.shape(op.name, [x.shape, ids.shape], params))
     many = x.shape[0] if op.lower.symbol == "spread" else shape[0]
     is_rare = x.dtype == bool or (x.dtype.kind == "c" and op.lower.symbol not in ("segments", "spread"))
     if ids.dtype.kind not in "iu" or ids.dtype == np.uint64 or is_rare or not (many and x.size):
-        return t.opaque(op, args, params)
+        return t.add_host_op(op, args, params)
     ids = np.astype(ids, np.int64)
     inside = (ids >= 0) & (ids < many)
     if op.lower.symbol == "spread":
@@ -345,25 +345,25 @@ def _expand_ellipsis(parts: list[Any], rank: int) -> list[Any]:
 
 def lower_assignment(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return a copy of ``x`` with ``y`` at an index that names no element twice."""
-    x, y = (t.symbol(a) for a in args)
+    x, y = (t.as_symbol(a) for a in args)
     index, shape = params["index"], x.shape
     due = np.broadcast_to(np.True_, shape)[index].shape
     if len(y.shape) > len(due) and prod(y.shape[: len(y.shape) - len(due)]) == 1:
         y = np.reshape(y, y.shape[len(y.shape) - len(due) :])
     fits = len(y.shape) <= len(due) and all(n in (1, m) for n, m in zip(y.shape[::-1], due[::-1], strict=False))
     if not (fits and prod(due) and np.can_cast(y.dtype, x.dtype, "same_kind")) or "c" in (x.dtype.kind, y.dtype.kind):
-        return t.opaque(op, args, params)
+        return t.add_host_op(op, args, params)
     found = find_block(index, shape)
     if found is not None:
         start, block, _ = found
         data = Pieces(((0,) * len(shape), start), 0)
-        parts = (t.node(x), t.reshape_node(t.spread(t.node(y, x.dtype), due), block))
+        parts = (t.as_node(x), t.reshape_node(t.broadcast_node(t.as_node(y, x.dtype), due), block))
         return t.make_symbol(t.graph.add(PIECES, parts, shape, x.dtype, data, t.find_line()))
     y = np.broadcast_to(np.astype(y, x.dtype), due)
     here = np.zeros(shape, bool)
     here[index] = True
     if np.count_nonzero(here) != prod(due):
-        return t.opaque(op, args, params)  # an element may be named twice: the last value stays
+        return t.add_host_op(op, args, params)  # an element may be named twice: the last value stays
     return place_elements(t, y, x, shape, index)
 
 
@@ -386,5 +386,5 @@ def place_view(t: Any, x: Node, shape: Shape, index: Any) -> Any:
 
 def space_out(t: Any, x: Node, shape: Shape, view: View, lengths: Shape) -> Any:
     """Return zeros of ``shape`` with ``x`` written to a view of them."""
-    laid = t.node(np.reshape(np.broadcast_to(t.make_symbol(x), lengths), lengths))
+    laid = t.as_node(np.reshape(np.broadcast_to(t.make_symbol(x), lengths), lengths))
     return t.make_symbol(t.graph.add(SPACED, (laid,), shape, x.dtype, view, t.find_line()))

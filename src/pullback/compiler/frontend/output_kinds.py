@@ -19,23 +19,23 @@ from pullback.core.tensor import Tensor
 from pullback.core.weak import Weak, weaken, weaken_value
 
 
-def _tensor(v: Any) -> Any:
+def _make_tensor(v: Any) -> Any:
     return constant(v[()])
 
 
-def _array(v: Any) -> Any:
+def _get_array(v: Any) -> Any:
     return v[()]
 
 
-def _weak(v: Any) -> Any:
+def _make_weak(v: Any) -> Any:
     return weaken_value(v[()])
 
 
-def _weak_tensor(v: Any) -> Any:
+def _make_weak_tensor(v: Any) -> Any:
     return weaken(constant(v[()]))
 
 
-def _plain(v: Any) -> Any:
+def _make_python(v: Any) -> Any:
     return v.tolist()
 
 
@@ -54,8 +54,8 @@ class OutputKinds:
         """Return the converter of an output whose kind does not depend on the arguments; None if it does."""
         x = x.read() if isinstance(x, Tensor) else x
         if not isinstance(x, Symbol):
-            return _tensor if isinstance(x, Tensor) else _array
-        return _plain if x.result_kind == PYTHON else None
+            return _make_tensor if isinstance(x, Tensor) else _get_array
+        return _make_python if x.result_kind == PYTHON else None
 
     @cached_property
     def takes(self) -> list[int]:
@@ -80,14 +80,14 @@ class OutputKinds:
     def arrays(self) -> list[Any]:
         """The converters of outputs that are not tensors: results of Python numbers alone are weak."""
         rows = zip(self.weak, self.takes, strict=True)
-        return [_weak if weak and not takes & ~self.numbers else _array for weak, takes in rows]
+        return [_make_weak if weak and not takes & ~self.numbers else _get_array for weak, takes in rows]
 
     @cached_property
     def floats(self) -> list[bool]:
         """Whether each output is a Python float."""
         double = np.dtype(np.float64)
         pairs = zip(self.fixed, self.outputs, strict=True)
-        return [fixed is _plain and not n.shape and n.dtype == double for fixed, n in pairs]
+        return [fixed is _make_python and not n.shape and n.dtype == double for fixed, n in pairs]
 
     @property
     def are_quick(self) -> bool:
@@ -95,8 +95,10 @@ class OutputKinds:
         rows = zip(self.fixed, self.takes, self.floats, strict=True)
         return (
             not any(self.lists)
-            and _weak not in self.arrays
-            and all(fixed is _array or is_float or (fixed is None and takes >= 0) for fixed, takes, is_float in rows)
+            and _make_weak not in self.arrays
+            and all(
+                fixed is _get_array or is_float or (fixed is None and takes >= 0) for fixed, takes, is_float in rows
+            )
         )
 
     def find_converters(self, kinds: Sequence[int]) -> list[Callable[[Any], Any]]:
@@ -104,8 +106,8 @@ class OutputKinds:
         tensors = sum(1 << i for i, kind in enumerate(kinds) if kind == TENSOR)
         found = self.known.get(tensors)
         if found is None:
-            whole = _tensor if tensors or any(self.lists) else _array
-            each = [_weak_tensor if weak else _tensor for weak in self.weak]
+            whole = _make_tensor if tensors or any(self.lists) else _get_array
+            each = [_make_weak_tensor if weak else _make_tensor for weak in self.weak]
             rows = zip(self.fixed, self.takes, each, self.arrays, self.outputs, strict=True)
             back = self.trace.given_back
             found = self.known[tensors] = [

@@ -57,7 +57,7 @@ def make_example(d: Any, shape: Shape = (1,)) -> Any:
     return d(1) if isinstance(d, type) else np.ones(shape or (1,), d)
 
 
-def lay_out(node: Node) -> tuple[Any, Node]:
+def make_bytes_like(node: Node) -> tuple[Any, Node]:
     """Return an array of bytes with the strides of a node, and the node whose memory it is in."""
     if node.kind is not VIEW:
         return np.zeros(node.shape, np.int8), node
@@ -67,7 +67,7 @@ def lay_out(node: Node) -> tuple[Any, Node]:
 
 
 def find_start(whole: Any, view: Node | None) -> int:
-    """Return the address at which the memory of an array from ``lay_out`` begins."""
+    """Return the address at which the memory of an array from ``make_bytes_like`` begins."""
     at: int = whole.__array_interface__["data"][0]
     return at if view is None else at - view.data.offset
 

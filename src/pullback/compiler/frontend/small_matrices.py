@@ -81,7 +81,7 @@ def _solve_rows(t: Trace, op: Op, x: Any, rows: list[Any]) -> list[Any]:
     a, found, _ = _eliminate(x, list(rows))
     n = len(rows)
     singular = reduce(np.logical_or, (a[k][k] == 0 for k in range(n)))
-    t.add_check(t.node(x), Regular(op), singular)
+    t.add_check(t.as_node(x), Regular(op), singular)
     zs: list[Any] = [None] * n
     for i in reversed(range(n)):
         z = found[i]
@@ -92,7 +92,7 @@ def _solve_rows(t: Trace, op: Op, x: Any, rows: list[Any]) -> list[Any]:
 
 
 def _solve(t: Trace, op: Op, x: Any, y: Any) -> Any:
-    x, y = t.symbol(x), t.symbol(y)
+    x, y = t.as_symbol(x), t.as_symbol(y)
     vector = len(y.shape) == 1
     rows = [y[..., i, None] if vector else y[..., i, :] for i in range(x.shape[-1])]
     z = np.stack(_solve_rows(t, op, x, rows), axis=-2)
@@ -100,7 +100,7 @@ def _solve(t: Trace, op: Op, x: Any, y: Any) -> Any:
 
 
 def _invert(t: Trace, op: Op, x: Any) -> Any:
-    x = t.symbol(x)
+    x = t.as_symbol(x)
     n = x.shape[-1]
     unit = np.eye(n, dtype=x.dtype)
     rows = [np.broadcast_to(unit[i], (*x.shape[:-2], n)) for i in range(n)]
@@ -108,13 +108,13 @@ def _invert(t: Trace, op: Op, x: Any) -> Any:
 
 
 def _compute_det(t: Trace, op: Op, x: Any) -> Any:
-    x = t.symbol(x)
+    x = t.as_symbol(x)
     a, _, sign = _eliminate(x, [])
     return reduce(np.multiply, (a[k][k] for k in range(x.shape[-1])), sign)
 
 
 def _compute_slogdet(t: Trace, op: Op, x: Any) -> Any:
-    x = t.symbol(x)
+    x = t.as_symbol(x)
     a, _, sign = _eliminate(x, [])
     pivots = [a[k][k] for k in range(x.shape[-1])]
     return np.stack(
@@ -123,7 +123,7 @@ def _compute_slogdet(t: Trace, op: Op, x: Any) -> Any:
 
 
 def _find_cofactors(t: Trace, op: Op, x: Any) -> Any:
-    x = t.symbol(x)
+    x = t.as_symbol(x)
     every = tuple(range(x.shape[-1]))
     entries: dict[tuple[tuple[int, ...], tuple[int, ...]], Any] = {((), ()): np.ones(x.shape[:-2], x.dtype)}
 

@@ -46,7 +46,7 @@ from pullback.compiler.frontend.result_inference import (
     find_start,
     infer_dtype,
     infer_result,
-    lay_out,
+    make_bytes_like,
     make_example,
 )
 from pullback.compiler.frontend.small_matrices import SMALL_MATRICES, lower_small_matrices
@@ -85,7 +85,7 @@ from pullback.errors import SymbolValueError, VariableError
 from pullback.numerics.axis_arguments import resolve_reduced_axes
 from pullback.numerics.positions import pick_lines
 
-PLAIN_NUMBERS = (bool, int, float, complex)
+PYTHON_NUMBERS = (bool, int, float, complex)
 PYTHON, ARRAY, TENSOR, GIVEN = 0, 1, 2, 3  # kinds of arguments and results; GIVEN is known at the call
 BY_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 # Functions whose results for Python numbers are Python numbers, which do not widen arrays.
@@ -109,8 +109,8 @@ PICKING = {
 
 # The method of Trace for each kind of lowering; the ops of any other kind are host ops.
 LOWERINGS = {
-    scalar: "map",
-    fold: "fold",
+    scalar: "lower_map",
+    fold: "lower_fold",
     view: "lower_view",
     pieces: "lower_pieces",
     scan: "lower_scan",
@@ -220,11 +220,11 @@ class Symbol(Wrapped):
 
     def embed(self, x: Any) -> Any:
         """Return a constant as a symbol, so that results computed from one number stay one number."""
-        return self.traced_by.symbol(x)
+        return self.traced_by.as_symbol(x)
 
     def call_unfollowed(self, f: Any, args: Sequence[Any]) -> Any:
         op = HostFunction(f)
-        return _note_source(self.traced_by.opaque(op, args, {}), op, args, {})
+        return _note_source(self.traced_by.add_host_op(op, args, {}), op, args, {})
 
     def note_weak(self) -> None:
         """Note that it is a tensor even where the function is called with Python numbers only."""
@@ -410,8 +410,8 @@ class Trace:
         self.blocks: dict[Any, Any] = {}  # dtypes and shapes of concatenated arrays, and the places of their pieces
         self.maps: dict[Any, Any] = {}  # dtypes and shapes of elementwise ops
         self.numbers: dict[Any, Node] = {}  # constants of Python's floats
-        self.turn = self.symbol(np.zeros(()))
-        self.latest = self.turn.node  # the latest node among those whose order matters, such as random draws
+        self.order = self.as_symbol(np.zeros(()))
+        self.latest = self.order.node  # the latest node among those whose order matters, such as random draws
         self.keeps_latest = False  # whether it is computed even if no result needs it
         self.reads_layout = False  # whether it was asked how NumPy's arrays lie in memory
 
@@ -420,7 +420,7 @@ class Trace:
 
         strides: those of an array that is not in C order, in elements.
         """
-        node = self.graph.input(shape, dtype)
+        node = self.graph.add_input(shape, dtype)
         if not isinstance(weak, np.dtype):
             made = Symbol(self, node, weak)
             made.source = strides
@@ -438,7 +438,7 @@ class Trace:
         if id(v) in self.assigned:
             return self.assigned[id(v)][1]
         if id(v) not in self.reads:
-            self.reads[id(v)] = v, self.graph.input(v.shape, v.dtype)
+            self.reads[id(v)] = v, self.graph.add_input(v.shape, v.dtype)
         return freeze(Symbol(self, self.reads[id(v)][1]), HELD)
 
     def assign(self, v: Variable, value: Any) -> None:
@@ -446,8 +446,8 @@ class Trace:
         if isinstance(value, Tensor):
             value = make_alias(value.read())
         if isinstance(value, Symbol) and value.weak:
-            value = Symbol(self, self.node(value, v.dtype))
-        new = value if isinstance(value, Tensor) else self.symbol(np.asarray(value, v.dtype))
+            value = Symbol(self, self.as_node(value, v.dtype))
+        new = value if isinstance(value, Tensor) else self.as_symbol(np.asarray(value, v.dtype))
         if new.shape != v.shape or new.dtype != v.dtype:
             raise VariableError(
                 f"{v.name}.assign: expected {v.dtype} of shape {v.shape}, got {new.dtype} of shape {new.shape}."
@@ -460,7 +460,7 @@ class Trace:
         if id(v) in self.assigned or id(v) in self.written_rows:
             self.assign(v, self._with_rows(v, at, rows))
         else:
-            self.written_rows[id(v)] = v, at, self.symbol(rows)
+            self.written_rows[id(v)] = v, at, self.as_symbol(rows)
 
     def _with_rows(self, v: Variable, at: Any, rows: Any) -> Any:
         whole: Any = self.on_read(v, None)
@@ -477,51 +477,51 @@ class Trace:
 
     # ---- nodes
 
-    def symbol(self, x: Any) -> Symbol:
-        return Symbol(self, self.node(x))
+    def as_symbol(self, x: Any) -> Symbol:
+        return Symbol(self, self.as_node(x))
 
     def make_symbol(self, node: Node) -> Symbol:
         return Symbol(self, node)
 
-    def node(self, x: Any, dtype: Any = None) -> Node:
+    def as_node(self, x: Any, dtype: Any = None) -> Node:
         """Return the node of an argument: a symbol's own, a constant for anything else."""
         if isinstance(x, Symbol) and x.traced_by is self:
             if x.weak is int and dtype is not None and dtype.kind in "iu" and dtype != x.dtype:
-                return cast("Node", self.opaque(make_integer_cast(dtype), [Symbol(self, x.node)], {}).node)
+                return cast("Node", self.add_host_op(make_integer_cast(dtype), [Symbol(self, x.node)], {}).node)
             own: Node = x.node
             return own if dtype is None else self.cast(own, dtype)
         if isinstance(x, Tensor):
             x = x.read()
             if isinstance(x, Symbol) and x.traced_by is self:  # of integers and a Python float
-                held: Node = self.node(x, dtype)
+                held: Node = self.as_node(x, dtype)
                 return held
             if x.level and x.shape is not None:  # a selection by a mask has no shape, and raises
                 raise TransformedArgument
-            made = self.graph.constant(x.value, dtype)
+            made = self.graph.add_constant(x.value, dtype)
             self.tensors.add(made.number)
             return made
         if type(x) is float:
             key = x.hex(), dtype  # 0.0 and -0.0 are not the same
-            return self.numbers.get(key) or self.numbers.setdefault(key, self.graph.constant(x, dtype))
-        return self.graph.constant(x if isinstance(x, RAW) or type(x) in PLAIN_NUMBERS else as_value(x), dtype)
+            return self.numbers.get(key) or self.numbers.setdefault(key, self.graph.add_constant(x, dtype))
+        return self.graph.add_constant(x if isinstance(x, RAW) or type(x) in PYTHON_NUMBERS else as_value(x), dtype)
 
-    def weak(self, x: Any, strong: list[Any]) -> Any:
+    def find_weak_dtype(self, x: Any, strong: list[Any]) -> Any:
         """Return the dtype that a Python number gets among arrays; None for anything else, and if it is alone."""
-        kind = _kind(x)
+        kind = _get_kind(x)
         return None if isinstance(kind, np.dtype) or not strong else np.result_type(*strong, make_example(kind))
 
     def cast(self, x: Node, dtype: Any) -> Node:
         return x if x.dtype == dtype else self.graph.add(CAST, (x,), x.shape, dtype, None, self.find_line())
 
-    def view(self, x: Node, shape: Shape, offset: int, strides: Sequence[int]) -> Node:
+    def add_view(self, x: Node, shape: Shape, offset: int, strides: Sequence[int]) -> Node:
         return self.graph.add(VIEW, (x,), shape, x.dtype, View(offset, tuple(strides)), self.find_line())
 
     def reshape_node(self, x: Node, shape: Shape) -> Node:
-        return x if x.shape == shape else self.view(x, shape, 0, compute_strides(shape))
+        return x if x.shape == shape else self.add_view(x, shape, 0, compute_strides(shape))
 
-    def every_time(self) -> Symbol:
+    def get_order_symbol(self) -> Symbol:
         """Return a symbol that orders random draws: they are done in every call, one after the other."""
-        return self.turn
+        return self.order
 
     def add_supply(self, make: Callable[[], Any], shape: Shape, dtype: Any) -> Symbol | None:
         """Return a symbol for what ``make`` returns before every run; None if it must be called during the run."""
@@ -542,7 +542,7 @@ class Trace:
 
     def join_checks(self) -> Node:
         """Return whether any check fails; what is checked twice counts once."""
-        return self.node(reduce(np.logical_or, {x.node.number: x for x in self.checks or ()}.values()))
+        return self.as_node(reduce(np.logical_or, {x.node.number: x for x in self.checks or ()}.values()))
 
     # ---- ops
 
@@ -557,7 +557,7 @@ class Trace:
         if op.custom and op.is_structured:
             return op.lower(self, args)
         if op.custom:
-            return tuple(self.symbol(z) for z in op.run_checked([self.symbol(a) for a in args]).values)
+            return tuple(self.as_symbol(z) for z in op.run_checked([self.as_symbol(a) for a in args]).values)
         try:
             made = self._perform(op, args, params)
         except OverflowError as error:
@@ -568,12 +568,17 @@ class Trace:
         lower = op.lower
         if isinstance(lower, made_of) and not any(map(_is_rare_float, args)):
             made = lower.formula(*([args] if op.variadic else args), **params)
-            return self.symbol(made) if isinstance(made, RAW) else _separate(made)
+            return self.as_symbol(made) if isinstance(made, RAW) else _separate(made)
         if op.name in SMALL_MATRICES and (made := lower_small_matrices(self, op, args, params)) is not None:
             return made
-        if op.kernel is np.power and type(args[1]) is int and args[1] == 2 and _kind(args[0]) in (bool, np.dtype(bool)):
+        if (
+            op.kernel is np.power
+            and type(args[1]) is int
+            and args[1] == 2
+            and _get_kind(args[0]) in (bool, np.dtype(bool))
+        ):
             return self.perform(BY_KERNEL[np.square], args[:1], {})  # as NumPy: other dtypes
-        return getattr(self, LOWERINGS.get(type(lower), "opaque"))(op, args, params)
+        return getattr(self, LOWERINGS.get(type(lower), "add_host_op"))(op, args, params)
 
     def lower_call(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a gather or scatter, a matrix product or a cast, by the symbol of the op; a host op for any other."""
@@ -582,44 +587,44 @@ class Trace:
             return _separate(PICKING[symbol](self, op, args, params))
         if symbol == "gemm":
             dtype = self.infer_dtype(op, args, params)
-            op.acts.shape(op.name, [_shape(a) for a in args], params)  # which raises the error
-            return self.product(*(self.node(a, dtype) for a in args))
+            op.acts.shape(op.name, [_get_shape(a) for a in args], params)  # which raises the error
+            return self.add_product(*(self.as_node(a, dtype) for a in args))
         if symbol == "cast":
-            return Symbol(self, self.cast(self.node(args[0]), params["dtype"]))
-        return self.opaque(op, args, params)
+            return Symbol(self, self.cast(self.as_node(args[0]), params["dtype"]))
+        return self.add_host_op(op, args, params)
 
     def infer_dtype(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Return the dtype of the result of an op."""
-        return infer_dtype(op, tuple(map(_kind, args)), Frozen(params) if params else NO_PARAMS)
+        return infer_dtype(op, tuple(map(_get_kind, args)), Frozen(params) if params else NO_PARAMS)
 
     def lower_windows(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add an op on windows of floats, whose shape is inferred without running its kernel."""
-        nodes = [self.node(a) for a in args]
+        nodes = [self.as_node(a) for a in args]
         kinds, ranks = {n.dtype for n in nodes}, {len(n.shape) for n in nodes}
         if len(kinds) > 1 or len(ranks) > 1 or next(iter(kinds)).kind != "f":
-            return self.opaque(op, args, params)
+            return self.add_host_op(op, args, params)
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
         return Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), self.find_line()))
 
     def lower_matrices(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a function of matrices of floats, and check its result, NaN where the kernel does something else."""
-        nodes = [self.node(a) for a in args]
+        nodes = [self.as_node(a) for a in args]
         kinds = {n.dtype for n in nodes}
         flags = all(type(p) in (bool, str) for p in params.values())
         if len(kinds) > 1 or next(iter(kinds)).char not in "fd" or not all(n.size for n in nodes) or not flags:
-            return self.opaque(op, args, params)
+            return self.add_host_op(op, args, params)
         if op.lower.fails and self.checks is None:
-            return self.opaque(OnHost(op), args, params)
+            return self.add_host_op(OnHost(op), args, params)
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
         made = Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), self.find_line()))
         if op.lower.fails:
             is_vector = len(nodes[-1].shape) == 1
             failed = np.any(np.isnan(made[..., 0] if is_vector else made[..., 0, 0]))
-            self.add_check(self.node(failed), Rerun(), failed)
+            self.add_check(self.as_node(failed), Rerun(), failed)
         return made
 
-    def map(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
-        dtypes, shapes = tuple([_kind(a) for a in args]), tuple([_shape(a) for a in args])
+    def lower_map(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
+        dtypes, shapes = tuple([_get_kind(a) for a in args]), tuple([_get_shape(a) for a in args])
         key = op, dtypes, shapes
         found = None if params else self.maps.get(key)
         if found is None:
@@ -628,8 +633,8 @@ class Trace:
                 self.maps[key] = found
         shape, dtype, wanted, weak = found
         if wanted is None:
-            return cast("Symbol", self.opaque(op, [self.symbol(a) for a in args], params))
-        nodes = [self.node(a, w) for a, w in zip(args, wanted, strict=True)]
+            return cast("Symbol", self.add_host_op(op, [self.as_symbol(a) for a in args], params))
+        nodes = [self.as_node(a, w) for a, w in zip(args, wanted, strict=True)]
         made = Symbol(self, self.graph.add(MAP, nodes, shape, dtype, (op, params), self.find_line()), weak)
         if weak is int and self.checks is not None:
             self._check_integer(op, nodes, made.node)
@@ -679,11 +684,11 @@ class Trace:
         are_whole = {d for _, d in mixed} <= {int, bool, *kinds}
         return None if are_whole and found.kind == "f" else found  # int64 with uint64: no common dtype holds both
 
-    def fold(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
+    def lower_fold(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
         (x,), dtype = args, self.infer_dtype(op, args, params)
-        source = self.node(x, dtype)
+        source = self.as_node(x, dtype)
         if not source.size and abs(op.lower.start) == np.inf:  # the kernel raises
-            return cast("Symbol", self.opaque(op, [x], params))
+            return cast("Symbol", self.add_host_op(op, [x], params))
         axes = resolve_reduced_axes(len(source.shape), params["axis"], op.name)
         left = tuple(n for i, n in enumerate(source.shape) if i not in axes)
         made = self.graph.add(FOLD, (source,), left, dtype, Fold(op, axes), self.find_line()) if axes else source
@@ -691,7 +696,7 @@ class Trace:
 
     def lower_view(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a view; its kernel, run on an array with the layout of the argument, gives its offset and strides."""
-        source = self.node(args[0])
+        source = self.as_node(args[0])
         looks = (op, source.shape, *((source.args[0].size, source.data) if source.kind is VIEW else ()))
         key = looks, Frozen(params)
         found = self.views.get(key)
@@ -699,15 +704,15 @@ class Trace:
             found = self.views[key] = self._find_view(op, source, params)
         whole, shape, where = found
         if not prod(shape):
-            return Symbol(self, self.graph.constant(np.zeros(shape, source.dtype)))
+            return Symbol(self, self.graph.add_constant(np.zeros(shape, source.dtype)))
         if where is None:
-            return self.elements(op, source, params)
+            return self.pick_elements(op, source, params)
         base = source.args[0] if source.kind is VIEW and not whole else source
-        return Symbol(self, self.view(base, shape, *where))
+        return Symbol(self, self.add_view(base, shape, *where))
 
     def _find_view(self, op: Any, source: Node, params: dict[str, Any]) -> tuple[bool, Shape, Any]:
         """Return whether it is a view of the node itself, its shape, and its offset and strides if it is a view."""
-        whole, base = lay_out(source)
+        whole, base = make_bytes_like(source)
         made = np.asarray(op.run_guarded(lambda: op.run(whole, *params.values()), [source], params))
         if not made.shape and not np.may_share_memory(made, whole):  # one element
             at, _ = find_positions(source.shape, lambda along: op.run(along, *params.values()))
@@ -723,7 +728,7 @@ class Trace:
         begin = find_start(whole, source if base is not source else None)
         return base is source, made.shape, (made.__array_interface__["data"][0] - begin, made.strides)
 
-    def elements(self, op: Any, source: Node, params: dict[str, Any]) -> Any:
+    def pick_elements(self, op: Any, source: Node, params: dict[str, Any]) -> Any:
         """Return picked elements of an input that are no view; the kernel, run on element numbers, says which."""
         lines = find_constant_lines(params["index"], source.shape) if "index" in params else None
         if lines is not None:
@@ -736,18 +741,18 @@ class Trace:
 
     def lower_pieces(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add an array that is concatenated from its arguments, if their places are blocks; else a host op."""
-        key = op, tuple([_kind(a) for a in args]), tuple([_shape(a) for a in args]), Frozen(params)
+        key = op, tuple([_get_kind(a) for a in args]), tuple([_get_shape(a) for a in args]), Frozen(params)
         known = self.blocks.get(key)
         if known is None:
             known = self.blocks[key] = self._find_blocks(*key)
         dtype, shape, found = known
-        nodes = [self.node(a, dtype) for a in args]
+        nodes = [self.as_node(a, dtype) for a in args]
         if found == [None] and op.lower.fill == 0:
             return self.put_apart(op, nodes[0], params, shape)
         if any(block is None for block in found) or not nodes:
-            return self.opaque(op, args, params)
+            return self.add_host_op(op, args, params)
         kept = [
-            (start, self.reshape_node(self.spread(n, thin), block))
+            (start, self.reshape_node(self.broadcast_node(n, thin), block))
             for (start, block, thin), n in zip(found, nodes, strict=True)
             if prod(block)
         ]
@@ -763,24 +768,24 @@ class Trace:
     def lower_scan(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a scan or a search along an axis; a host op for a search in complex or empty arrays."""
         dtype = self.infer_dtype(op, args, params)
-        if isinstance(op.lower, position) and any(np.dtype(_kind(a)).kind == "c" for a in args):
-            return self.opaque(op, args, params)
-        nodes = [self.node(a, dtype if isinstance(op.lower, scan) else None) for a in args]
+        if isinstance(op.lower, position) and any(np.dtype(_get_kind(a)).kind == "c" for a in args):
+            return self.add_host_op(op, args, params)
+        nodes = [self.as_node(a, dtype if isinstance(op.lower, scan) else None) for a in args]
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
         if any(not n.size for n in nodes) or any(n.shape != nodes[0].shape for n in nodes):
-            return self.opaque(op, args, params)
+            return self.add_host_op(op, args, params)
         return Symbol(self, self.graph.add(SCAN, nodes, shape, dtype, (op, params), self.find_line()))
 
     def lower_rows(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a function of the rows of arrays of one dtype; a host op where there is no machine code for it."""
         dtype = np.result_type(*map(_make_typical, args))
-        shapes = [_shape(a) for a in args]
+        shapes = [_get_shape(a) for a in args]
         shape = tuple(op.acts.shape(op.name, shapes, params))
         has_elements = all(map(prod, (*shapes, shape)))
         known = dtype.kind in "biuf" and has_elements and not any(map(_is_rare_float, args))
         if not known or not op.lower.fits(shapes, **params):
-            return self.opaque(op, args, params)
-        nodes = [self.node(a, dtype) for a in args]
+            return self.add_host_op(op, args, params)
+        nodes = [self.as_node(a, dtype) for a in args]
         return Symbol(self, self.graph.add(ROWS, nodes, shape, op.lower.dtype, (op, params), self.find_line()))
 
     def put_apart(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
@@ -791,7 +796,7 @@ class Trace:
             return made
         parts = index if type(index) is tuple else (index,)
         if not x.size or x.dtype == bool:
-            return self.opaque(op, [Symbol(self, x)], params)
+            return self.add_host_op(op, [Symbol(self, x)], params)
         if any(isinstance(i, np.ndarray) and i.dtype == bool for i in parts):
             return place_elements(self, Symbol(self, x), np.zeros((), x.dtype), shape, index)
         lines = find_constant_lines(index, shape)
@@ -803,26 +808,26 @@ class Trace:
         at, kept = find_positions(shape, lambda along: along[index])
         return scatter_rows(self, Symbol(self, x), at, shape, kept)
 
-    def product(self, a: Node, b: Node) -> Symbol:
+    def add_product(self, a: Node, b: Node) -> Symbol:
         row, column = len(a.shape) == 1, len(b.shape) == 1
         if row:
             a = self.reshape_node(a, (1, *a.shape))
         if column:
             b = self.reshape_node(b, (*b.shape, 1))
         loop = together(a.shape[:-2], b.shape[:-2])
-        a, b = self.spread(a, (*loop, *a.shape[-2:])), self.spread(b, (*loop, *b.shape[-2:]))
+        a, b = self.broadcast_node(a, (*loop, *a.shape[-2:])), self.broadcast_node(b, (*loop, *b.shape[-2:]))
         shape = (*loop, a.shape[-2], b.shape[-1])
         z = self.graph.add(PRODUCT, (a, b), shape, a.dtype, None, self.find_line())
         kept = shape[:-2] + (() if row else shape[-2:-1]) + (() if column else shape[-1:])
         return Symbol(self, self.reshape_node(z, kept))
 
-    def spread(self, x: Node, shape: Shape) -> Node:
+    def broadcast_node(self, x: Node, shape: Shape) -> Node:
         """Broadcast to ``shape``."""
         if x.shape == shape:
             return x
-        whole, base = lay_out(x)
+        whole, base = make_bytes_like(x)
         offset = x.data.offset if base is not x else 0
-        return self.view(base, shape, offset, np.broadcast_to(whole, shape).strides)
+        return self.add_view(base, shape, offset, np.broadcast_to(whole, shape).strides)
 
     def trace_body(self, body: Any, checked: bool = False) -> Graph:
         """Return the graph of the body of a loop or a branch.
@@ -831,8 +836,8 @@ class Trace:
         """
         inner = Trace()
         inner.checks = [] if checked and self.checks is not None else None
-        given = [Symbol(inner, inner.graph.input(like.shape, like.dtype), like.weak) for like in body.input_likes]
-        inner.graph.outputs = [inner.node(z) for z in body(given)]
+        given = [Symbol(inner, inner.graph.add_input(like.shape, like.dtype), like.weak) for like in body.input_likes]
+        inner.graph.outputs = [inner.as_node(z) for z in body(given)]
         if inner.checks:
             inner.graph.outputs += [inner.join_checks(), *(n for n, _ in inner.graph.checks)]
         inner.finish()
@@ -840,7 +845,7 @@ class Trace:
 
     def add_structure(self, kind: Kind, data: Any, args: Sequence[Any]) -> tuple[Symbol, ...]:
         """Add a loop or branches, and return the symbols of the results."""
-        nodes = [self.node(a, dtype) for a, (_, dtype) in zip(args, data.operand_likes, strict=True)]
+        nodes = [self.as_node(a, dtype) for a, (_, dtype) in zip(args, data.operand_likes, strict=True)]
         whole = self.graph.add(kind, nodes, (), np.dtype(bool), data, self.find_line())
         likes = enumerate(data.result_likes)
         return tuple(Symbol(self, self.graph.add(RESULT, (whole,), shape, dtype, i)) for i, (shape, dtype) in likes)
@@ -863,10 +868,10 @@ class Trace:
         """Add branches; the first operand selects one of them."""
         return self.add_structure(SWITCH, Switch(tuple(map(self.trace_body, branches))), args)
 
-    def opaque(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    def add_host_op(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Return the symbol of an op that NumPy runs; its shape and dtype are found by running it once, now."""
-        strong = [d for d in map(_kind, args) if isinstance(d, np.dtype)]
-        nodes = [self.latest if a is self.turn else self.node(a, self.weak(a, strong)) for a in args]
+        strong = [d for d in map(_get_kind, args) if isinstance(d, np.dtype)]
+        nodes = [self.latest if a is self.order else self.as_node(a, self.find_weak_dtype(a, strong)) for a in args]
         likes = infer_result(
             op,
             tuple((n.shape, n.dtype) for n in nodes),
@@ -880,21 +885,21 @@ class Trace:
             )
         shape, dtype = likes
         made = self.graph.add(OPAQUE, nodes, shape, dtype, (op, params), self.find_line())
-        if any(a is self.turn for a in args):
+        if any(a is self.order for a in args):
             self.latest = made
         return Symbol(self, made)
 
 
-def _kind(a: Any) -> Any:
+def _get_kind(a: Any) -> Any:
     """Return the dtype of an argument; for a Python number its type."""
     if isinstance(a, Symbol):
         return a.weak or a.node.dtype
-    return type(a) if type(a) in PLAIN_NUMBERS else a.dtype
+    return type(a) if type(a) in PYTHON_NUMBERS else a.dtype
 
 
 def _make_typical(a: Any) -> Any:
     """Return the dtype of an argument, or an example of a Python number, which does not widen other dtypes."""
-    kind = _kind(a)
+    kind = _get_kind(a)
     return kind if isinstance(kind, np.dtype) else make_example(kind)
 
 
@@ -913,11 +918,11 @@ def _is_rare_float(a: Any) -> bool:
     return dtype is not None and dtype.kind == "f" and dtype.itemsize not in (4, 8)
 
 
-def _shape(a: Any) -> Shape:
+def _get_shape(a: Any) -> Shape:
     if isinstance(a, Symbol):
         shape: Shape = a.node.shape
         return shape
-    return () if type(a) in PLAIN_NUMBERS else np.shape(a)
+    return () if type(a) in PYTHON_NUMBERS else np.shape(a)
 
 
 def _find_example(a: Any, kind: Any, kinds: list[Any]) -> Any:

@@ -118,20 +118,20 @@ class Graph:
             self.known[key] = node
         return node
 
-    def input(self, shape: Shape, dtype: Any) -> Node:
+    def add_input(self, shape: Shape, dtype: Any) -> Node:
         node = self.add(INPUT, (), shape, dtype, len(self.inputs))
         self.inputs.append(node)
         return node
 
-    def constant(self, value: Any, dtype: Any = None) -> Node:
+    def add_constant(self, value: Any, dtype: Any = None) -> Node:
         if isinstance(value, np.ndarray) and value.size > 1 and not any(value.strides):  # one repeated number
-            number = self.constant(value[(0,) * value.ndim], dtype)
+            number = self.add_constant(value[(0,) * value.ndim], dtype)
             return self.add(VIEW, (number,), value.shape, number.dtype, View(0, (0,) * value.ndim))
         value = np.array(value, dtype, order="C")  # a copy: arrays are captured by value
         value.flags.writeable = False
         return self.add(CONSTANT, (), value.shape, value.dtype, value)
 
-    def apply(self, kernel: Any, *args: Node, dtype: Any = None, line: str = "") -> Node:
+    def add_op(self, kernel: Any, *args: Node, dtype: Any = None, line: str = "") -> Node:
         """Add the elementwise op of a NumPy function, in the dtype of the first argument or in another one."""
         shape = together(*(a.shape for a in args))
         return self.add(MAP, args, shape, dtype or args[0].dtype, (BY_KERNEL[kernel], {}), line)
@@ -156,9 +156,9 @@ class Graph:
     def copy_inputs(self) -> tuple[Graph, dict[int, Node]]:
         """Return a new graph with the inputs of this one, and a dict from the numbers of old nodes to new nodes."""
         new = Graph()
-        return new, {n.number: new.input(n.shape, n.dtype) for n in self.inputs}
+        return new, {n.number: new.add_input(n.shape, n.dtype) for n in self.inputs}
 
-    def users(self) -> dict[int, list[Node]]:
+    def find_users(self) -> dict[int, list[Node]]:
         """Return the users of each node, by its number."""
         found: dict[int, list[Node]] = {n.number: [] for n in self.nodes}
         for n in self.nodes:
@@ -168,7 +168,7 @@ class Graph:
 
     def find_shared(self) -> frozenset[int]:
         """Return the numbers of nodes with several users, through views and pieces; being an output is a use, too."""
-        users, count = self.users(), Counter(n.number for n in self.outputs)
+        users, count = self.find_users(), Counter(n.number for n in self.outputs)
         for n in reversed(self.nodes):
             count[n.number] += sum(count[u.number] if u.kind in (VIEW, PIECES) else 1 for u in users[n.number])
         return frozenset(number for number, uses in count.items() if uses > 1)

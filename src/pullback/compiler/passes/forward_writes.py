@@ -363,12 +363,12 @@ class Rewriter:
         elif history.base is not None:
             x = self.made[history.base.number]
         else:
-            number = self.new.constant(history.fill, like.dtype)
+            number = self.new.add_constant(history.fill, like.dtype)
             return self.new.add(VIEW, (number,), shape, like.dtype, View(0, (0,) * len(shape)), like.line)
         found = self._view(x, start, axes, shape, like.line)
         if not part.adds_zero:
             return found
-        return self.new.apply(np.add, found, self.new.constant(0.0, like.dtype), line=like.line)
+        return self.new.add_op(np.add, found, self.new.add_constant(0.0, like.dtype), line=like.line)
 
     def _view(self, x: Node, start: Shape, axes: Shape, shape: Shape, line: str) -> Node:
         """Return a view that begins at a place of an array, with its axes along these of the array."""

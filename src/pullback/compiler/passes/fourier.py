@@ -60,7 +60,7 @@ def _find_sides(n: int) -> tuple[int, int] | None:
 def _add_transform(g: Graph, data: Fourier, parts: Sequence[Node], line: str) -> list[Node]:
     x = parts[0]
     shape = (*x.shape[: data.axis], data.out, *x.shape[data.axis + 1 :])
-    table = g.constant(make_factors(data, x.dtype, is_halved(data, len(parts))))
+    table = g.add_constant(make_factors(data, x.dtype, is_halved(data, len(parts))))
     made = g.add(FOURIER, (*parts, table), shape if data.is_real else (2, *shape), x.dtype, data, line)
     if data.is_real:
         return [made]
@@ -128,7 +128,7 @@ class LongTransform:
         turned_re = self._map(np.subtract, self._times(minus_im, c), self._times(minus_re, s))
         turned_im = self._map(np.add, self._times(minus_re, c), self._times(minus_im, s))
         both = self._map(np.add, plus_re, turned_re), self._map(np.subtract, plus_im, turned_im)
-        return [self._resize_last_axis(self._times(z, self.g.constant(0.5, x.dtype)), self.data.out) for z in both]
+        return [self._resize_last_axis(self._times(z, self.g.add_constant(0.5, x.dtype)), self.data.out) for z in both]
 
     def _make_real(self, re: Node, im: Node) -> Node:
         """Return a real result, the pairs of whose numbers are the transform of complex numbers."""
@@ -157,7 +157,9 @@ class LongTransform:
         """Return the real parts and imaginary parts of the factors of bins of a transform of real numbers."""
         turns = 2 * pi * np.arange(count) / self.data.n
         sign = -1 if self.data.inverse else 1
-        return self.g.constant(np.cos(turns).astype(dtype)), self.g.constant((sign * np.sin(turns)).astype(dtype))
+        return self.g.add_constant(np.cos(turns).astype(dtype)), self.g.add_constant(
+            (sign * np.sin(turns)).astype(dtype)
+        )
 
     def _times(self, x: Node, factor: Node) -> Node:
         return self._map(np.multiply, x, factor)
@@ -182,7 +184,8 @@ class LongTransform:
         turns = np.outer(np.arange(rows), np.arange(columns)) / (rows * columns)
         sign = 1 if self.data.inverse else -1
         c, s = (
-            self.g.constant(x.astype(parts[0].dtype)) for x in (np.cos(2 * pi * turns), sign * np.sin(2 * pi * turns))
+            self.g.add_constant(x.astype(parts[0].dtype))
+            for x in (np.cos(2 * pi * turns), sign * np.sin(2 * pi * turns))
         )
         re, im = parts
         times = [self._map(np.multiply, x, y) for x, y in ((re, c), (im, s), (re, s), (im, c))]
@@ -205,4 +208,4 @@ class LongTransform:
         return self.g.add(PIECES, parts, shape, parts[0].dtype, Pieces(tuple(starts), 0.0), self.line)
 
     def _map(self, kernel: Any, *args: Node) -> Node:
-        return self.g.apply(kernel, *args, line=self.line)
+        return self.g.add_op(kernel, *args, line=self.line)

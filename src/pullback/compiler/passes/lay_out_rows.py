@@ -12,7 +12,7 @@ from pullback.compiler.ir.kinds import FOLD, VIEW
 def lay_out_rows(graph: Graph) -> Graph:
     """Return an equivalent graph in which such matrices are copied, which a view of a view implies."""
     chosen = {n.number for n in graph.nodes if is_large_transposed(n)}
-    users, wanted = graph.users(), {o.number for o in graph.outputs}
+    users, wanted = graph.find_users(), {o.number for o in graph.outputs}
     chosen = {number for number in chosen if _is_read_again(graph.nodes[number], users, wanted)}
     if not chosen:
         return graph

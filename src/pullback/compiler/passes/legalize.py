@@ -70,7 +70,7 @@ def legalize(graph: Graph, target: Target, options: Options) -> Graph:
 def _legalize_node(g: Graph, n: Node, args: list[Node], target: Target, options: Options) -> Node:
     """Return a node that has machine code or runs on the host."""
     if not n.size:  # there is nothing to compute
-        return g.constant(np.zeros(n.shape, n.dtype))
+        return g.add_constant(np.zeros(n.shape, n.dtype))
     has_types = all(code_of(x.dtype) in TYPES for x in (n, *args))
     return LEGALIZE.get(n.kind, _legalize_by_types)(g, n, args, has_types, target, options)
 
@@ -206,7 +206,7 @@ def _has_code(n: Node, args: list[Node], options: Options) -> bool:
 def _arrange_fold(g: Graph, n: Node, x: Node) -> Node:
     """Return a reduction over any axes as reductions over leading or trailing ones."""
     if not x.size:
-        return g.constant(np.full(n.shape, n.data.op.lower.start, n.dtype))
+        return g.add_constant(np.full(n.shape, n.data.op.lower.start, n.dtype))
     axes = [a for a in n.data.axes if x.shape[a] != 1]
     if not axes:
         return reshape(g, _add_zero(g, n, x), n.shape)
@@ -241,16 +241,16 @@ def _add_zero(g: Graph, n: Node, x: Node) -> Node:
     """Return ``x`` plus 0 for a sum over axes of length 1: the sum of -0 is 0."""
     if n.data.op.kernel is not np.sum or n.dtype.kind != "f":
         return x
-    return g.apply(np.add, x, g.constant(0.0, n.dtype), line=n.line)
+    return g.add_op(np.add, x, g.add_constant(0.0, n.dtype), line=n.line)
 
 
 def _arrange_product(g: Graph, n: Node, args: list[Node], options: Options) -> Node:
     """Return a product with one row or column as a multiplication and a sum, which fuse with other nodes."""
     a, b = args
     if not n.size or not a.size:
-        return g.constant(np.zeros(n.shape, n.dtype))
+        return g.add_constant(np.zeros(n.shape, n.dtype))
     if a.shape[-1] == 1:
-        return g.apply(np.multiply, a, b, line=n.line)
+        return g.add_op(np.multiply, a, b, line=n.line)
     product = g.add(PRODUCT, args, n.shape, n.dtype, None, n.line)
     is_batch = len(n.shape) > 2 and n.shape[-2:] != (1, 1)
     if is_batch and options.is_enabled("matrix products") and resolve_product(product).matrices.is_tiny:
@@ -274,7 +274,7 @@ def _arrange_vector_product(g: Graph, n: Node, product: Node) -> Node:
 
 def _sum_along(g: Graph, n: Node, x: Node, y: Node, axis: int) -> Node:
     """Return the product ``n`` as the sum of ``x * y`` along an axis."""
-    both = g.apply(np.multiply, x, y, line=n.line)
+    both = g.add_op(np.multiply, x, y, line=n.line)
     kept = both.shape[:axis] + both.shape[axis + 1 :]
     fold = Node(FOLD, (), kept, n.dtype, Fold(BY_KERNEL[np.sum], (axis,)), 0, n.line)
     return reshape(g, _arrange_fold(g, fold, both), n.shape)

@@ -40,7 +40,7 @@ LINES_OF_SET = 4
 def simplify_loops(graph: Graph, simplify: Simplify) -> Graph:
     """Return an equivalent graph with smaller loops; ``simplify`` is for their bodies."""
     new, made = graph.copy_inputs()
-    users = graph.users()
+    users = graph.find_users()
     for n in graph.nodes:
         if n.kind is RESULT and n.number in made:
             continue
@@ -190,7 +190,7 @@ class LoopSimplifier:
         left = self._view(stacks[0], (m, count), View(0, (1, m)))
         right = self._view(stacks[1], (count, n), View(0, (n, 1)))
         added = self.graph.add(PRODUCT, (left, right), begin.shape, begin.dtype, None, self.node.line)
-        return self.graph.apply(np.add, begin, added, line=self.node.line)
+        return self.graph.add_op(np.add, begin, added, line=self.node.line)
 
     def _find_needed(self, used: set[int]) -> list[int]:
         """Return which parts of the carry are needed for results that are used."""
@@ -228,7 +228,7 @@ class LoopSimplifier:
             if n.kind is INPUT or n.number in self.moved:
                 continue
             if n.kind is CONSTANT:
-                self.moved[n.number] = self.graph.constant(n.data)
+                self.moved[n.number] = self.graph.add_constant(n.data)
             elif all(a.number in self.moved for a in n.args):
                 args = [self.moved[a.number] for a in n.args]
                 self.moved[n.number] = self.graph.copy_node(n, args)
@@ -300,7 +300,7 @@ class LoopSimplifier:
         constants = self._add_constants(constants)
         for number in [*(self.body.inputs[self.loop.constants + k].number for k in carried), *self.rows]:
             source = self.body.nodes[number]
-            self.made[number] = self.inner.input(source.shape, source.dtype)
+            self.made[number] = self.inner.add_input(source.shape, source.dtype)
         for n in later:
             if n.kind is not INPUT:
                 args = [self._use(a, constants) for a in n.args]
@@ -311,7 +311,7 @@ class LoopSimplifier:
 
     def _add_constants(self, outside: dict[int, Node]) -> dict[int, Node]:
         """Return the inputs of the new body for nodes outside the loop, by the numbers in the old one."""
-        inputs = {number: self.inner.input(x.shape, x.dtype) for number, x in outside.items()}
+        inputs = {number: self.inner.add_input(x.shape, x.dtype) for number, x in outside.items()}
         self.constants += [(x, inputs[number]) for number, x in outside.items()]
         return inputs
 
@@ -333,7 +333,7 @@ class LoopSimplifier:
             return self.made[n.number]
         x = self.moved[n.number]
         base = self._find_base(x)
-        found = self.inner.constant(base.data) if is_number(base) else constants[base.number]
+        found = self.inner.add_constant(base.data) if is_number(base) else constants[base.number]
         return found if x is base else self.inner.add(VIEW, (found,), x.shape, x.dtype, x.data, x.line)
 
 

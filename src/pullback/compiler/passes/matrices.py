@@ -56,8 +56,8 @@ def _lower_cholesky(g: Graph, n: Node, x: Node, upper: bool) -> Node:
 
 
 def _symmetrize(g: Graph, n: Node, x: Node) -> Node:
-    both = g.apply(np.add, x, transpose(g, x), line=n.line)
-    return g.apply(np.multiply, both, g.constant(0.5, x.dtype), line=n.line)
+    both = g.add_op(np.add, x, transpose(g, x), line=n.line)
+    return g.add_op(np.multiply, both, g.add_constant(0.5, x.dtype), line=n.line)
 
 
 def _lower_triangle_factor(g: Graph, n: Node, x: Node, upper: bool) -> Node:
@@ -85,14 +85,14 @@ def _lower_solve(g: Graph, n: Node, x: Node, y: Node) -> Node:
 
 def _lower_inv(g: Graph, n: Node, x: Node) -> Node:
     factors, trans = _factor(g, n, x)
-    a, b = _align(g, factors, g.constant(np.eye(x.shape[-1], dtype=x.dtype)))
+    a, b = _align(g, factors, g.add_constant(np.eye(x.shape[-1], dtype=x.dtype)))
     z = _call(g, n, Routine(SUBSTITUTE), a, b)
     return transpose(g, z) if trans else z
 
 
 def _lower_det(g: Graph, n: Node, x: Node) -> Node:
     sign, logarithm = _find_determinant(g, n, x)
-    return g.apply(np.multiply, sign, g.apply(np.exp, logarithm, line=n.line), line=n.line)  # no product overflows
+    return g.add_op(np.multiply, sign, g.add_op(np.exp, logarithm, line=n.line), line=n.line)  # no product overflows
 
 
 def _lower_slogdet(g: Graph, n: Node, x: Node) -> Node:
@@ -104,7 +104,7 @@ def _lower_slogdet(g: Graph, n: Node, x: Node) -> Node:
 def _lower_cofactors(g: Graph, n: Node, x: Node) -> Node:
     det = _lower_det(g, n, x)
     inverse = transpose(g, _lower_inv(g, n, x))
-    return g.apply(np.multiply, reshape(g, det, (*det.shape, 1, 1)), inverse, line=n.line)
+    return g.add_op(np.multiply, reshape(g, det, (*det.shape, 1, 1)), inverse, line=n.line)
 
 
 def _factor(g: Graph, n: Node, x: Node) -> tuple[Node, bool]:
@@ -118,8 +118,8 @@ def _find_determinant(g: Graph, n: Node, x: Node) -> tuple[Node, Node]:
     """Return the sign of the determinant and the logarithm of its absolute value."""
     factors, _ = _factor(g, n, x)
     pivots = _call(g, n, Routine(PIVOTS), factors)
-    numbers = {k: g.constant(float(k), x.dtype) for k in (-1, 0, 1)}
-    apply = partial(g.apply, line=n.line)
+    numbers = {k: g.add_constant(float(k), x.dtype) for k in (-1, 0, 1)}
+    apply = partial(g.add_op, line=n.line)
     negative, is_zero = (apply(compare, pivots, numbers[0], dtype=bool) for compare in (np.less, np.equal))
     signs = apply(np.where, negative, numbers[-1], numbers[1], dtype=x.dtype)
     signs = apply(np.where, is_zero, numbers[0], signs, dtype=x.dtype)

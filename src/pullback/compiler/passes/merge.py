@@ -23,7 +23,7 @@ class Merger:
 
     def __init__(self, graph: Graph, options: Options) -> None:
         self.options = options
-        self.users, self.wanted = graph.users(), {id(o) for o in graph.outputs}
+        self.users, self.wanted = graph.find_users(), {id(o) for o in graph.outputs}
 
     def merge(self, g: Graph, n: Node, args: list[Node]) -> Node | None:
         """Return the node that computes ``n`` together with one of its arguments; None if no rule fits."""
@@ -58,7 +58,7 @@ def _merge_addition(g: Graph, n: Node, args: list[Node], alone: IsAlone, options
 
 def _transpose_product(g: Graph, n: Node, args: list[Node], alone: IsAlone, options: Options) -> Node | None:
     """Return a product of which only the transpose is used as the product of the transposed matrices."""
-    if n.kind is not VIEW or not _is_plain_product(args[0]) or not alone(n.args[0]) or n.data.offset:
+    if n.kind is not VIEW or not _is_transposable_product(args[0]) or not alone(n.args[0]) or n.data.offset:
         return None
     *loop, rows, columns = compute_strides(args[0].shape)
     shape = (*args[0].shape[:-2], args[0].shape[-1], args[0].shape[-2])
@@ -80,7 +80,7 @@ def _merge_scatter(g: Graph, n: Node, args: list[Node], alone: IsAlone, options:
     return None
 
 
-def _is_plain_product(x: Node) -> bool:
+def _is_transposable_product(x: Node) -> bool:
     """Return whether a node is a product without an addend whose operands need no copy."""
     return x.kind is PRODUCT and len(x.args) == 2 and all(a.kind is not VIEW or is_blas_ready(a) for a in x.args)
 

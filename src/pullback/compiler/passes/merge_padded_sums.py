@@ -35,7 +35,7 @@ class PaddedSum(NamedTuple):
 
 def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
     """Return the sums that can be merged, by the number of their last addition."""
-    users = graph.users()
+    users = graph.find_users()
     outputs = {o.number for o in graph.outputs}
     inner: set[int] = set()  # additions that are part of a longer sum
     found: dict[int, PaddedSum] = {}

@@ -46,7 +46,7 @@ def _find_split(graph: Graph) -> set[int]:
     These are pairs, stacks, what is reduced, and what has an operand that is constant along some axes; with all that is
     computed from them element by element.
     """
-    users, found = graph.users(), set[int]()
+    users, found = graph.find_users(), set[int]()
     for n in graph.nodes:
         is_stack = is_stackable(n, users[n.number])
         if not (n.kind.is_elementwise or is_stack) or not _has_narrow_axis(n, MAX_OF_PAIRS):
@@ -155,7 +155,7 @@ class _AxisSplitter:
         if kept and steps[kept[-1]] != 1:
             short = tuple(shape[i] for i in kept)
             view = take_view(self.new, base, short, View(offset, tuple(steps[i] for i in kept)), line)
-            base, offset = self.new.apply(np.copy, view, line=line), 0
+            base, offset = self.new.add_op(np.copy, view, line=line), 0
             own = dict(zip(kept, compute_strides(short), strict=True))
             steps = tuple(own.get(i, 0) for i in range(len(shape)))
         return take_view(self.new, base, shape, View(offset, steps), line)
@@ -173,10 +173,10 @@ class _AxisSplitter:
             return self._stack([fold(x) for x in parts], n.line)
         combine = COMBINED[n.data.op.kernel]
         if combine is np.add:  # the sum of -0 is 0
-            parts = [self.new.constant(0.0, n.dtype), *parts]
+            parts = [self.new.add_constant(0.0, n.dtype), *parts]
         total = parts[0]
         for x in parts[1:]:
-            total = self.new.apply(combine, total, x, line=n.line)
+            total = self.new.add_op(combine, total, x, line=n.line)
         return fold(total)
 
     def _stack(self, parts: list[Node], line: str) -> Node:

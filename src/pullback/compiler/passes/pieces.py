@@ -61,7 +61,7 @@ class PieceWriter:
 
     def __init__(self, graph: Graph, new: Graph, made: dict[int, Node]) -> None:
         self.new, self.made = new, made
-        self.users, self.wanted = graph.users(), {o.number for o in graph.outputs}
+        self.users, self.wanted = graph.find_users(), {o.number for o in graph.outputs}
 
     def write(self, n: Node) -> Node:
         pieces = []

@@ -299,7 +299,7 @@ class Roller:
         for n in self.leaves:
             if n.kind is not INPUT:
                 self._copy(n)
-        self.users = self.graph.users()
+        self.users = self.graph.find_users()
         self.wanted = {o.number for o in self.graph.outputs}
         done = 0
         for period in self.periods:
@@ -450,7 +450,7 @@ class LoopWriter:
             return None
         x = self.roller.made[what.node.number]
         if x.number not in self.constants:
-            self.constants[x.number] = x, self.body.input(x.shape, x.dtype)
+            self.constants[x.number] = x, self.body.add_input(x.shape, x.dtype)
         return self.constants[x.number][1], None
 
     def _add_chain(self, what: Operand, j: int, k: int) -> Given | None:
@@ -460,7 +460,7 @@ class LoopWriter:
         begin = [self.roller.made[repetition.get(j, repetition.first + t).args[k].number] for t in range(what.delay)]
         key = what.place, *(x.number for x in begin)
         if key not in self.chains:
-            inputs = [self.body.input(x.shape, x.dtype) for x in begin]
+            inputs = [self.body.add_input(x.shape, x.dtype) for x in begin]
             self.chains[key] = Chain(what.place, begin, inputs)
         return self.chains[key].inputs[0], None
 
@@ -482,7 +482,7 @@ class LoopWriter:
         key = base.number, offset, strides, like.shape
         if key not in self.rows:
             x = self.new.add(VIEW, (base,), (steps, *like.shape), like.dtype, View(offset, strides), like.line)
-            self.rows[key] = x, self.body.input(like.shape, like.dtype)
+            self.rows[key] = x, self.body.add_input(like.shape, like.dtype)
         return self.rows[key][1], None
 
     def _add_block(self, base: Node, begin: int, size: int, like: Node, view: View) -> Given:
@@ -493,15 +493,15 @@ class LoopWriter:
             item = like.shape if is_whole else (size,)
             shape = (self.repetition.steps, *item)
             x = add_view(self.new, base, shape, View(begin, compute_strides(shape)), like.line)
-            self.rows[key] = x, self.body.input(item, like.dtype)
+            self.rows[key] = x, self.body.add_input(item, like.dtype)
         row = self.rows[key][1]
         return row, None if is_whole and row.shape == like.shape else view
 
     def _add_numbers(self, what: Numbers) -> Node:
         stacked = np.stack([n.data for n in what.nodes[:: -1 if self.reverse else 1]])
-        x = self.new.constant(stacked)
+        x = self.new.add_constant(stacked)
         if x.number not in self.rows:
-            self.rows[x.number] = x, self.body.input(what.nodes[0].shape, what.nodes[0].dtype)
+            self.rows[x.number] = x, self.body.add_input(what.nodes[0].shape, what.nodes[0].dtype)
         return self.rows[x.number][1]
 
     # ---- the loop

@@ -83,7 +83,7 @@ def _rebuild(graph: Graph) -> Graph:
 
 def _find_reduced_views(graph: Graph) -> set[int]:
     """Return the views that only reductions read, of arrays with other uses: such a view costs next to nothing."""
-    users, wanted = graph.users(), {o.number for o in graph.outputs}
+    users, wanted = graph.find_users(), {o.number for o in graph.outputs}
     views = [n for n in graph.nodes if n.kind is VIEW and n.number not in wanted and len(users[n.args[0].number]) > 1]
     return {n.number for n in views if all(u.kind is FOLD for u in users[n.number])}
 
@@ -130,7 +130,7 @@ def _merge_padded_sum(
         one = _simplify_node(g, Node(PIECES, (), n.shape, n.dtype, Pieces(starts, 0.0), 0, n.line), args)
         terms.append(one)
     if whole.adds_zeros:  # once: a sum with 0 is not -0
-        terms[-1] = _apply(g, n, np.add, terms[-1], g.constant(0.0, n.dtype))
+        terms[-1] = _apply(g, n, np.add, terms[-1], g.add_constant(0.0, n.dtype))
     return reduce(lambda x, y: _apply(g, n, np.add, x, y), terms)
 
 
@@ -141,7 +141,7 @@ def _simplify_node(g: Graph, n: Node, args: tuple[Node, ...]) -> Node:
                 break
         else:
             if n.size <= MAX_FOLDED_ELEMENTS:
-                return g.constant(_evaluate(n, [a.data for a in args]))
+                return g.add_constant(_evaluate(n, [a.data for a in args]))
     rule = RULES.get(n.kind)
     simpler = rule(g, n, args) if rule is not None else None
     return simpler or g.copy_node(n, args)
@@ -160,8 +160,8 @@ def _simplify_constant(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None
     """Return a constant whose elements are all equal as a view of one number."""
     flat = n.data.reshape(-1)
     if n.size < 2 or flat[:1].tobytes() * n.size != flat.tobytes():
-        return g.constant(n.data)
-    return broadcast(g, g.constant(flat[0]), n.shape, n.line)
+        return g.add_constant(n.data)
+    return broadcast(g, g.add_constant(flat[0]), n.shape, n.line)
 
 
 def _find_repeated_number(a: Node) -> Node:
@@ -181,7 +181,7 @@ def _simplify_map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     if kernel is np.copy:
         return args[0]
     if kernel is np.power and n.dtype.kind == "f" and _is_number(args[1], 0.0):  # of NaN too
-        return broadcast(g, g.constant(1.0, n.dtype), n.shape, n.line)
+        return broadcast(g, g.add_constant(1.0, n.dtype), n.shape, n.line)
     return _repeat_after(g, n, args) or (_drop_neutral(n, args, kernel) if len(args) == 2 else None)
 
 
@@ -342,7 +342,7 @@ def _permute(g: Graph, x: Node, order: tuple[int, ...], depth: int = MAX_LOOK_TH
         args = _permute_args(g, x, order, depth - 1)
         return None if args is None else g.add(x.kind, args, permuted, x.dtype, x.data, x.line)
     if x.kind is CONSTANT and x.size <= MAX_FOLDED_ELEMENTS:
-        return g.constant(np.transpose(x.data.reshape(shape), order)) if x.shape else x
+        return g.add_constant(np.transpose(x.data.reshape(shape), order)) if x.shape else x
     base, offset, steps = resolve_view(x)
     steps = (0,) * (rank - len(steps)) + steps
     return g.add(VIEW, (base,), permuted, x.dtype, View(offset, tuple(steps[i] for i in order)), x.line)
@@ -392,8 +392,8 @@ def _sum_repeated(g: Graph, n: Node, x: Node) -> Node | None:
     inner = take_view(g, x.args[0], shape, view, n.line)
     axes = tuple(keep.index(a) for a in n.data.axes if a not in repeated)
     folded = _fold(g, n, inner, axes) if axes else inner
-    many = _apply(g, n, np.multiply, folded, g.constant(times, n.dtype))
-    return many if axes else _apply(g, n, np.add, many, g.constant(0.0, n.dtype))  # a sum of -0 is 0
+    many = _apply(g, n, np.multiply, folded, g.add_constant(times, n.dtype))
+    return many if axes else _apply(g, n, np.add, many, g.add_constant(0.0, n.dtype))  # a sum of -0 is 0
 
 
 def _merge_folds(g: Graph, n: Node, x: Node) -> Node:

@@ -51,10 +51,10 @@ class RealNode:
         x, given = self.node, [self.lift(y).node for y in others]
         if kernel is np.negative and x.kind is MAP and x.data[0].kernel is np.negative:
             return RealNode(self.graph, x.args[0])
-        return RealNode(self.graph, self.graph.apply(kernel, x, *given, dtype=dtype, line=x.line))
+        return RealNode(self.graph, self.graph.add_op(kernel, x, *given, dtype=dtype, line=x.line))
 
     def lift(self, x: Any) -> RealNode:
-        return x if isinstance(x, RealNode) else RealNode(self.graph, self.graph.constant(x, self.node.dtype))
+        return x if isinstance(x, RealNode) else RealNode(self.graph, self.graph.add_constant(x, self.node.dtype))
 
     def choose(self, x: Any, y: Any) -> RealNode:
         """Return x where this is true, else y."""
@@ -314,8 +314,8 @@ class ComplexSplitter:
         g = self.new
         if n.kind is CONSTANT:
             is_real = not (n.data.imag.any() or np.signbit(n.data.imag).any())
-            im = None if is_real else RealNode(g, g.constant(n.data.imag))
-            return RealNode(g, g.constant(n.data.real)), im
+            im = None if is_real else RealNode(g, g.add_constant(n.data.imag))
+            return RealNode(g, g.add_constant(n.data.real)), im
         both = g.add(SPLIT, (self.made[n.number],), (2, *n.shape), _get_float(n.dtype), None, n.line)
         return self._take_parts(both, n.shape)
 

@@ -72,11 +72,11 @@ class LoopSplitter:
         operands: list[Node] = []
         for i, x in enumerate(old.inputs):
             if i < loop.constants:
-                whole = self.body.input(x.shape, x.dtype)
+                whole = self.body.add_input(x.shape, x.dtype)
                 self.elements[x.number] = [self._read(whole, k) for k in range(x.size)]
                 operands.append(self.args[i])
             else:
-                self.elements[x.number] = [self.body.input((), x.dtype) for _ in range(x.size)]
+                self.elements[x.number] = [self.body.add_input((), x.dtype) for _ in range(x.size)]
                 operands += [self._split_operand(self.args[i], k, x.size, i >= loop.xs) for k in range(x.size)]
         for n in old.nodes:
             if n.kind is not INPUT:
@@ -130,7 +130,7 @@ class LoopSplitter:
         ]
 
     def _split_constant(self, n: Node, given: list[list[Node]]) -> list[Node]:
-        return [self.body.constant(v, n.dtype) for v in n.data.reshape(-1)]
+        return [self.body.add_constant(v, n.dtype) for v in n.data.reshape(-1)]
 
     def _split_view(self, n: Node, given: list[list[Node]]) -> list[Node]:
         at = np.full(n.shape, n.data.offset)
@@ -146,7 +146,7 @@ class LoopSplitter:
             found[tuple(slice(s, s + length) for s, length in zip(start, a.shape, strict=True))] = block.reshape(
                 a.shape
             )
-        fill = self.body.constant(n.data.fill, n.dtype)
+        fill = self.body.add_constant(n.data.fill, n.dtype)
         return [fill if x is None else x for x in found.reshape(-1).tolist()]
 
     def _split_sum(self, n: Node, given: list[list[Node]]) -> list[Node]:
@@ -154,9 +154,9 @@ class LoopSplitter:
         order = np.moveaxis(np.arange(x.size).reshape(x.shape), n.data.axes, range(-len(n.data.axes), 0))
         sums = []
         for row in order.reshape(n.size, -1).tolist():
-            total = self.body.constant(0.0, n.dtype)  # a sum of -0 is 0
+            total = self.body.add_constant(0.0, n.dtype)  # a sum of -0 is 0
             for i in row:
-                total = self.body.apply(np.add, total, xs[i], line=n.line)
+                total = self.body.add_op(np.add, total, xs[i], line=n.line)
             sums.append(total)
         return sums
 

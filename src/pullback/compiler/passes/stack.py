@@ -15,7 +15,7 @@ MIN_LONG = 16  # elements of the axis before it, along which vectors go: at leas
 
 def stack_pieces(graph: Graph) -> Graph:
     """Return an equivalent graph in which pieces of single columns are stacked."""
-    users = graph.users()
+    users = graph.find_users()
     chosen = {n.number for n in graph.nodes if is_stackable(n, users[n.number])}
     if not chosen:
         return graph
@@ -46,7 +46,7 @@ def list_columns(g: Graph, n: Node, args: list[Node]) -> list[Node]:
     parts = []
     for column in columns:
         if not column:
-            number = g.constant(n.data.fill, n.dtype)
+            number = g.add_constant(n.data.fill, n.dtype)
             parts.append(g.add(VIEW, (number,), shape, n.dtype, View(0, (0,) * len(shape)), n.line))
         elif column[-1][0].shape == shape:  # it covers those before it
             parts.append(column[-1][0])

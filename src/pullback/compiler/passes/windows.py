@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.builder import FLOATS, code_of
-from pullback.compiler.frontend.result_inference import find_start, lay_out
+from pullback.compiler.frontend.result_inference import find_start, make_bytes_like
 from pullback.compiler.ir.graph import Graph, Node, View, reshape, resolve_view
 from pullback.compiler.ir.kinds import PRODUCT, VIEW, WINDOWS
 from pullback.compiler.ir.windows import Convolution, Examples, Interleaved, Placement, Pooling, Winograd
@@ -36,9 +36,9 @@ def lower_windows(g: Graph, n: Node, args: list[Node], options: Options) -> Node
     if rank > ("convolve" in op.lower.symbol):  # more than an axis of examples
         return None
     if not all(a.size for a in args):
-        return g.constant(np.zeros(n.shape, n.dtype))
-    way: Callable[..., Node | None] = RULES[op.lower.symbol]
-    return way(g, n, args, windows, options.is_enabled("Winograd convolutions"))
+        return g.add_constant(np.zeros(n.shape, n.dtype))
+    lower: Callable[..., Node | None] = RULES[op.lower.symbol]
+    return lower(g, n, args, windows, options.is_enabled("Winograd convolutions"))
 
 
 # ---- convolutions
@@ -58,71 +58,71 @@ def _describe_convolution(
 
 
 def _lower_convolution(is_depthwise: bool) -> Any:
-    def way(g: Graph, n: Node, args: list[Node], windows: Windows, tiles: bool) -> Node | None:
+    def lower(g: Graph, n: Node, args: list[Node], windows: Windows, tiles: bool) -> Node | None:
         x, filter = args
         if is_depthwise and filter.shape[-1] != 1:  # several results of each channel
             return None
         return _convolve(g, n, x, filter, _describe_convolution(x, filter, windows, is_depthwise), tiles)
 
-    return way
+    return lower
 
 
-def _convolve(g: Graph, n: Node, x: Node, filter: Node, how: Convolution, tiles: bool) -> Node:
+def _convolve(g: Graph, n: Node, x: Node, filter: Node, conv: Convolution, tiles: bool) -> Node:
     """Return a convolution by the method that takes the least time; not by transformed tiles without ``tiles``."""
-    return (_by_tiles if tiles and _has_tiles(how, filter) else _by_panels)(g, n, x, filter, how)
+    return (_convolve_by_tiles if tiles and _has_tiles(conv, filter) else _convolve_by_panels)(g, n, x, filter, conv)
 
 
-def _has_tiles(how: Convolution, filter: Node) -> bool:
+def _has_tiles(conv: Convolution, filter: Node) -> bool:
     """Return whether a convolution is computed by transformed tiles, whose channels fill whole cache lines.
 
     ``filter`` is its filter, or the gradient of it.
     """
-    w, (least, most) = how.windows, sorted((how.channels, how.depth))
-    if filter.shape[:-2] != (3, 3) or how.is_depthwise or max(*w.strides, *w.dilations) > 1 or min(w.out) < 2:
+    w, (least, most) = conv.windows, sorted((conv.channels, conv.depth))
+    if filter.shape[:-2] != (3, 3) or conv.is_depthwise or max(*w.strides, *w.dilations) > 1 or min(w.out) < 2:
         return False
     size = filter.dtype.itemsize
     in_lines = least * size % CACHE_LINE_BYTES == most * size % CACHE_LINE_BYTES == 0
     is_small = 16 * least * most * size <= MAX_MATRIX_BYTES
-    large = least >= MIN_TILED_CHANNELS and how.work >= MIN_TILED
+    large = least >= MIN_TILED_CHANNELS and conv.work >= MIN_TILED
     return in_lines and is_small and large
 
 
-def _by_tiles(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> Node:
+def _convolve_by_tiles(g: Graph, n: Node, x: Node, filter: Node, conv: Convolution) -> Node:
     """Return a convolution by tiles of 2 × 2 results, with the filter's matrices for them."""
-    taps = g.constant(np.kron(TRANSFORM, TRANSFORM).astype(n.dtype))
-    flat = reshape(g, filter, (9, how.channels * how.depth))
-    matrices = g.add(PRODUCT, (taps, flat), (16, how.channels * how.depth), n.dtype, None, n.line)
-    shaped = reshape(g, matrices, (16, how.channels, how.depth))
-    return _add_windows(g, n, [x, shaped, filter], Winograd(how))
+    taps = g.add_constant(np.kron(TRANSFORM, TRANSFORM).astype(n.dtype))
+    flat = reshape(g, filter, (9, conv.channels * conv.depth))
+    matrices = g.add(PRODUCT, (taps, flat), (16, conv.channels * conv.depth), n.dtype, None, n.line)
+    shaped = reshape(g, matrices, (16, conv.channels, conv.depth))
+    return _add_windows(g, n, [x, shaped, filter], Winograd(conv))
 
 
-def _by_panels(g: Graph, n: Node, x: Node, filter: Node, how: Convolution) -> Node:
+def _convolve_by_panels(g: Graph, n: Node, x: Node, filter: Node, conv: Convolution) -> Node:
     """Return a convolution whose filter, if it is large, is stored in panels of a few columns."""
     wide = PANEL_BYTES // n.dtype.itemsize
     if (
         filter.nbytes < LARGE_FILTER_BYTES
-        or len(filter.shape) != len(how.space) + 2
-        or how.depth % wide
-        or how.is_depthwise
+        or len(filter.shape) != len(conv.space) + 2
+        or conv.depth % wide
+        or conv.is_depthwise
     ):
-        return _add_windows(g, n, [x, filter], how)
+        return _add_windows(g, n, [x, filter], conv)
     base, offset, steps = resolve_view(filter)
     view = View(offset, (wide * steps[-1], *steps))
-    panels = g.add(VIEW, (base,), (how.depth // wide, *filter.shape[:-1], wide), n.dtype, view, filter.line)
-    return _add_windows(g, n, [x, panels], how._replace(panel=wide))
+    panels = g.add(VIEW, (base,), (conv.depth // wide, *filter.shape[:-1], wide), n.dtype, view, filter.line)
+    return _add_windows(g, n, [x, panels], conv._replace(panel=wide))
 
 
 def _lower_filter_gradient(is_depthwise: bool) -> Any:
-    def way(g: Graph, n: Node, args: list[Node], windows: Windows, tiles: bool) -> Node | None:
+    def lower(g: Graph, n: Node, args: list[Node], windows: Windows, tiles: bool) -> Node | None:
         x, y = args
         images, *space, channels = x.shape[-len(windows.size) - 2 :]
         if is_depthwise and y.shape[-1] != channels:
             return None
-        how = Convolution(code_of(n.dtype), images, tuple(space), channels, y.shape[-1], windows, True, is_depthwise)
+        conv = Convolution(code_of(n.dtype), images, tuple(space), channels, y.shape[-1], windows, True, is_depthwise)
         is_even = not any(length % 2 for length in windows.out)  # else a tile would overlap another
-        return _add_windows(g, n, args, Winograd(how) if tiles and is_even and _has_tiles(how, n) else how)
+        return _add_windows(g, n, args, Winograd(conv) if tiles and is_even and _has_tiles(conv, n) else conv)
 
-    return way
+    return lower
 
 
 def _lower_input_gradient(is_depthwise: bool) -> Any:
@@ -132,25 +132,25 @@ def _lower_input_gradient(is_depthwise: bool) -> Any:
     the stride, with some taps of the filter, for the pixels at this offset.
     """
 
-    def way(g: Graph, n: Node, args: list[Node], windows: Windows, tiles: bool) -> Node | None:
+    def lower(g: Graph, n: Node, args: list[Node], windows: Windows, tiles: bool) -> Node | None:
         y, filter = args
         if is_depthwise and filter.shape[-1] != 1:
             return None
         if max(windows.strides) == 1:
             turned = _flip_filter(g, filter, [slice(None)] * len(windows.size), is_depthwise)
             space = n.shape[-len(windows.size) - 1 : -1]
-            how = _describe_convolution(y, turned, windows.adjoint(space), is_depthwise)
-            return _convolve(g, n, y, turned, how, tiles)
+            conv = _describe_convolution(y, turned, windows.adjoint(space), is_depthwise)
+            return _convolve(g, n, y, turned, conv, tiles)
         if max(windows.dilations) > 1:
             return None
         return _interleave(g, n, y, filter, windows, is_depthwise)
 
-    return way
+    return lower
 
 
 def _flip_filter(g: Graph, filter: Node, taps: list[slice], is_depthwise: bool) -> Node:
     """Return some taps of a filter as a view, flipped, with its last two axes exchanged."""
-    whole, base = lay_out(filter)
+    whole, base = make_bytes_like(filter)
     begin = find_start(whole, filter if base is not filter else None)
     back = [slice(None, None, -1)] * len(taps)
     part = whole[..., *taps, :, :][..., *back, :, :]

@@ -196,7 +196,7 @@ class Fusion:
     """Builds the kernels of a graph, node by node."""
 
     def __init__(self, graph: Graph, again: frozenset[int] = frozenset(), later: frozenset[int] = frozenset()) -> None:
-        self.graph, self.again, self.later, self.users = graph, again, later, graph.users()
+        self.graph, self.again, self.later, self.users = graph, again, later, graph.find_users()
         self.wanted = {o.number for o in graph.outputs}
         self.kernels: list[Kernel] = []
         self.others: list[tuple[Node, int]] = []
@@ -426,7 +426,7 @@ def fuse(graph: Graph) -> Fused:
 
 def find_later_pieces(graph: Graph, made: Fused) -> set[int]:
     """Return the PIECES nodes that need not be stored: kernels that read them could read their arguments."""
-    users, wanted, found = graph.users(), {o.number for o in graph.outputs}, set()
+    users, wanted, found = graph.find_users(), {o.number for o in graph.outputs}, set()
     for n in graph.nodes:
         if n.kind is not PIECES or n.number not in made.stored or n.number in wanted:
             continue
@@ -440,7 +440,7 @@ class RematerializedValues:
     """Finds stored values that are better computed again, from other stored values, where they are used."""
 
     def __init__(self, graph: Graph, made: Fused) -> None:
-        self.graph, self.made, self.users = graph, made, graph.users()
+        self.graph, self.made, self.users = graph, made, graph.find_users()
         self.wanted = {o.number for o in graph.outputs}
         self.found: set[int] = set()
         self.until: dict[int, int] = {}  # by stored value: the last node that needs it

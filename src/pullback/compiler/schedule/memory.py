@@ -103,7 +103,7 @@ def _plan_overwrites(
 def _give_slots(graph: Graph) -> list[Node]:
     """Return the nodes that have slots, in the order of the slots."""
     found: dict[int, Node] = {n.number: n for n in (*graph.inputs, *graph.outputs) if n.kind is not CONSTANT}
-    users = graph.users()
+    users = graph.find_users()
     for n in graph.nodes:
         if n.kind is CONSTANT:
             if not is_number(n) or any(u.kind.reads_memory for u in users[n.number]):
