@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, update_wrapper
 from inspect import Parameter, signature
@@ -16,6 +16,7 @@ from warnings import warn
 import numpy as np
 
 from pullback.compiler.backends.executor import LIBRARIES, LibraryExecutor, load_library
+from pullback.compiler.backends.library import Library
 from pullback.compiler.frontend.body import ProgramTrace
 from pullback.compiler.frontend.output_kinds import OutputKinds
 from pullback.compiler.frontend.random_states import warn_of_draws
@@ -61,6 +62,15 @@ class Leaf(NamedTuple):
         return kind if self.weak is None else f"list {kind}" if isinstance(self.weak, np.dtype) else self.weak.__name__
 
 
+class Settings(NamedTuple):
+    """The arguments of ``compile`` that say how programs are run."""
+
+    backend: str
+    library: Library | None  # that runs them instead of machine code
+    threads: int | None
+    cache: bool
+
+
 class Hole:
     """A placeholder for an array in a tree of arguments or results."""
 
@@ -74,29 +84,29 @@ class CompiledProgram:
     def __init__(
         self,
         f: Callable[..., Any],
-        args: Any,
-        kwargs: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
         leaves: Sequence[Leaf],
         layouts: Sequence[Layout],
-        backend: str,
-        options: Any,
+        settings: Settings,
     ) -> None:
+        library = settings.library
         begin = perf_counter()
         self.function, self.layouts = f, layouts
         self.traced = self._trace(args, kwargs, leaves)
         self.stats = {"trace": (perf_counter() - begin) * 1e3, "rewrite": 0.0}
-        self.target = get_target() if backend in ("auto", "llvm") else None
-        self.options = choose_options(options["threads"])
+        self.target = get_target() if settings.backend in ("auto", "llvm") else None
+        self.options = choose_options(settings.threads)
         self.known_stages: Stages | None = None
-        self.is_on_device = options["library"] is not None and options["library"].device is not None
+        self.is_on_device = library is not None and library.device is not None
         self.run: Any = (
-            _make_runner(self.traced, backend, self.target, self.options, options["cache"])
-            if options["library"] is None
-            else LibraryExecutor(simplify(self.traced), options["library"], self.traced)
+            _make_runner(self.traced, settings, self.target, self.options)
+            if library is None
+            else LibraryExecutor(simplify(self.traced), library, self.traced)
         )
         self.stats.update(self.run.stats)
 
-    def _trace(self, args: Any, kwargs: Any, leaves: Sequence[Leaf]) -> Graph:
+    def _trace(self, args: Sequence[Any], kwargs: dict[str, Any], leaves: Sequence[Leaf]) -> Graph:
         """Return the graph of a call of the function; keep the structure and kinds of its result.
 
         Variables that it reads and what is made for every run are inputs, too: they come after the leaves of the
@@ -157,7 +167,7 @@ class CompiledProgram:
         source = iter(
             out
             if self.is_on_device
-            else [give(v) for give, v in zip(self.output_kinds.find_converters(kinds), out, strict=False)]
+            else [convert(v) for convert, v in zip(self.output_kinds.find_converters(kinds), out, strict=False)]
         )
         return self._build_results(source)
 
@@ -314,16 +324,16 @@ def _age_imported_modules(has_emitter: bool) -> None:
         gc.unfreeze()
 
 
-def _make_runner(traced: Graph, backend: str, target: Target | None, options: Options, use_cache: bool) -> Any:
+def _make_runner(traced: Graph, settings: Settings, target: Target | None, options: Options) -> Any:
     """Return what runs a graph: machine code, or NumPy where there can be none."""
-    if target is None or (backend == "auto" and not llvm_available()):
+    if target is None or (settings.backend == "auto" and not llvm_available()):
         return Executor(simplify(traced), traced)
     if not llvm_available():
         raise CompileError("compile: backend='llvm' needs the package llvmlite, which is not installed here.")
     try:
-        return compile_graph(traced, target, options, use_cache)
+        return compile_graph(traced, target, options, settings.cache)
     except (TranslatorError, InvalidCodeError) as error:
-        if backend == "llvm":
+        if settings.backend == "llvm":
             raise
         if isinstance(error, InvalidCodeError):
             warn(f"{error} NumPy runs the program instead. Please report this.", RuntimeWarning, stacklevel=6)
@@ -333,7 +343,7 @@ def _make_runner(traced: Graph, backend: str, target: Target | None, options: Op
 class ArgumentLeaves:
     """The arrays and numbers in the arguments of a call: their values, what a program depends on, and their kinds."""
 
-    def __init__(self, library: Any) -> None:
+    def __init__(self, library: Library | None) -> None:
         self.library = library  # whose arrays are leaves as they are; None for NumPy
         self.values: list[Any] = []
         self.leaves: list[Leaf] = []
@@ -404,7 +414,14 @@ class Compiled:
     __wrapped__: Callable[..., Any]
 
     def __init__(
-        self, f: Callable[..., Any], static_argnums: Any, static_argnames: Any, backend: str, **options: object
+        self,
+        f: Callable[..., Any],
+        static_argnums: int | Iterable[int],
+        static_argnames: str | Iterable[str],
+        backend: str,
+        device: object,
+        threads: int | None,
+        cache: bool,
     ) -> None:
         if not callable(f):
             raise ArgumentError(f"compile(f): f must be a function, got {type(f).__name__}.")
@@ -412,15 +429,14 @@ class Compiled:
             cure = " For a GPU: backend='torch' or 'jax', device='cuda'." if backend in ("cuda", "gpu") else ""
             raise ArgumentError(f"compile: backend must be one of {', '.join(BACKENDS)}, got {backend!r}.{cure}")
         self.static, self.static_names = _find_static(f, static_argnums, static_argnames)
-        if options.get("threads") is not None:
-            check_thread_count("compile: threads", options["threads"])
-        device = options.pop("device", None)
+        if threads is not None:
+            check_thread_count("compile: threads", threads)
         if device is not None and backend not in LIBRARIES:
             raise ArgumentError(
                 f"compile: device={device!r} is for the backends {', '.join(LIBRARIES)}, not for backend={backend!r}."
             )
-        self.library = load_library(backend, device) if backend in LIBRARIES else None
-        self.backend, self.options = backend, {**options, "library": self.library}
+        library = load_library(backend, device) if backend in LIBRARIES else None
+        self.backend, self.settings = backend, Settings(backend, library, threads, cache)
         self.programs: dict[Any, CompiledProgram] = {}
         self.__call__ = self._run
         self.__name__ = self.__qualname__ = type(f).__name__
@@ -488,7 +504,7 @@ class Compiled:
         """Return the program for these arguments, their leaves and kinds; None if a transform traces one of them."""
         if is_watched():  # a transform must see what it reads, assigns or draws
             return None
-        found = ArgumentLeaves(self.library)
+        found = ArgumentLeaves(self.settings.library)
 
         def follow(x: Any, static: bool) -> Any:
             return x if static else tree.map_leaves(found.take, x, whole=tree.is_number_list)
@@ -509,7 +525,7 @@ class Compiled:
             return None
         return program, found.values, found.kinds
 
-    def _make_keys(self, arguments: Any) -> list[Any]:
+    def _make_keys(self, arguments: Iterable[tuple[Any, Any]]) -> list[Any]:
         """Return the parts of a program's key for arguments that are no arrays: their names and fingerprints."""
         found = []
         for name, x in arguments:
@@ -522,11 +538,11 @@ class Compiled:
                 ) from None
         return found
 
-    def _compile(self, key: Any, ins: Any, named: Any, found: ArgumentLeaves) -> CompiledProgram:
+    def _compile(self, key: Any, ins: list[Any], named: dict[str, Any], found: ArgumentLeaves) -> CompiledProgram:
         try:
             with pause_garbage_collection():
                 program = self.programs[key] = CompiledProgram(
-                    self.__wrapped__, ins, named, found.leaves, found.layouts, self.backend, self.options
+                    self.__wrapped__, ins, named, found.leaves, found.layouts, self.settings
                 )
         except Exception as error:
             reveal(error)
@@ -569,7 +585,9 @@ class Compiled:
         return "the structure of its arguments, or a static one, changes"
 
 
-def _find_static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[int], set[str]]:
+def _find_static(
+    f: Callable[..., Any], numbers: int | Iterable[int], names: str | Iterable[str]
+) -> tuple[set[int], set[str]]:
     """Return the places and the names of static arguments."""
     places = _list_places(numbers)
     words = {names} if isinstance(names, str) else {*names}
@@ -587,7 +605,7 @@ def _find_static(f: Callable[..., Any], numbers: Any, names: Any) -> tuple[set[i
     return places | {i for i, name in enumerate(ordered) if name in named}, named
 
 
-def _list_places(numbers: Any) -> set[int]:
+def _list_places(numbers: int | Iterable[int]) -> set[int]:
     """Return ``static_argnums``, one integer or several, as a set."""
     places = {numbers} if isinstance(numbers, int) else {*numbers}
     if not all(isinstance(n, int) for n in places):
@@ -616,10 +634,10 @@ def _check_names(names: set[str], parameters: list[Parameter]) -> None:
 def compile(
     f: Callable[..., Any] | None = None,
     *,
-    static_argnums: Any = (),
-    static_argnames: Any = (),
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
     backend: str = "auto",
-    device: Any = None,
+    device: object = None,
     threads: int | None = None,
     cache: bool = True,
 ) -> Any:
@@ -640,7 +658,5 @@ def compile(
     array([0.        , 1.38177329])
     """
     if f is None:
-        return lambda f: Compiled(
-            f, static_argnums, static_argnames, backend, device=device, threads=threads, cache=cache
-        )
-    return Compiled(f, static_argnums, static_argnames, backend, device=device, threads=threads, cache=cache)
+        return lambda f: Compiled(f, static_argnums, static_argnames, backend, device, threads, cache)
+    return Compiled(f, static_argnums, static_argnames, backend, device, threads, cache)

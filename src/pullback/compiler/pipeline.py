@@ -43,7 +43,7 @@ class Stages(NamedTuple):
         return "\n\n".join(f"# {name}\n{_print(form)}" for name, form in self._asdict().items() if name != "stats")
 
 
-def _print(form: Any) -> str:
+def _print(form: object) -> str:
     return "\n".join(map(str, form)) if type(form) is tuple else str(form)
 
 

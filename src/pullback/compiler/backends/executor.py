@@ -20,7 +20,7 @@ from pullback.errors import CompileError
 LIBRARIES = {library.name: library for library in (Jax, Torch, Cupy)}
 
 
-def load_library(name: str, device: Any) -> Library:
+def load_library(name: str, device: object) -> Library:
     """Return the library of a backend, on a device of its; raise CompileError if it is not installed."""
     try:
         return LIBRARIES[name](device)

@@ -571,12 +571,8 @@ class Trace:
             return self.as_symbol(made) if isinstance(made, RAW) else _separate(made)
         if op.name in SMALL_MATRICES and (made := lower_small_matrices(self, op, args, params)) is not None:
             return made
-        if (
-            op.kernel is np.power
-            and type(args[1]) is int
-            and args[1] == 2
-            and _get_kind(args[0]) in (bool, np.dtype(bool))
-        ):
+        is_square = op.kernel is np.power and type(args[1]) is int and args[1] == 2
+        if is_square and _get_kind(args[0]) in (bool, np.dtype(bool)):
             return self.perform(BY_KERNEL[np.square], args[:1], {})  # as NumPy: other dtypes
         return getattr(self, LOWERINGS.get(type(lower), "add_host_op"))(op, args, params)
 

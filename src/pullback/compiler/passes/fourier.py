@@ -123,10 +123,7 @@ class LongTransform:
         starts = [(0,) * len(lead) + (at,) for at in (0, half)]
         ends = [self._view(z, (*lead, 1), 0, compute_strides(z.shape)) for z in made]  # the first is the last again
         re, im = (self._place(z, starts, (*lead, half + 1)) for z in zip(made, ends, strict=True))
-        (plus_re, plus_im), (minus_re, minus_im) = self._combine_mirrored(re, im)
-        c, s = self._make_factors(half + 1, x.dtype)
-        turned_re = self._map(np.subtract, self._times(minus_im, c), self._times(minus_re, s))
-        turned_im = self._map(np.add, self._times(minus_re, c), self._times(minus_im, s))
+        (plus_re, plus_im), (turned_re, turned_im) = self._combine_mirrored(re, im)
         both = self._map(np.add, plus_re, turned_re), self._map(np.subtract, plus_im, turned_im)
         return [self._resize_last_axis(self._times(z, self.g.add_constant(0.5, x.dtype)), self.data.out) for z in both]
 
@@ -135,10 +132,7 @@ class LongTransform:
         lead, half = re.shape[:-1], self.data.n // 2
         between = self._view(im, (*lead, half - 1), 1, compute_strides(im.shape))  # the first and last do not count
         im = self._place((between,), [(0,) * len(lead) + (1,)], im.shape)
-        (plus_re, plus_im), (minus_re, minus_im) = self._combine_mirrored(re, im)
-        c, s = self._make_factors(half + 1, re.dtype)
-        turned_re = self._map(np.subtract, self._times(minus_im, c), self._times(minus_re, s))
-        turned_im = self._map(np.add, self._times(minus_re, c), self._times(minus_im, s))
+        (plus_re, plus_im), (turned_re, turned_im) = self._combine_mirrored(re, im)
         both = self._map(np.subtract, plus_re, turned_re), self._map(np.add, plus_im, turned_im)
         made = self._transform([self._resize_last_axis(z, half) for z in both], half, half)
         columns = [self._view(z, (*z.shape, 1), 0, (*compute_strides(z.shape), 1)) for z in made]
@@ -147,19 +141,23 @@ class LongTransform:
         return self._view(pairs, (*lead, self.data.n), 0, compute_strides((*lead, self.data.n)))
 
     def _combine_mirrored(self, re: Node, im: Node) -> tuple[tuple[Node, Node], tuple[Node, Node]]:
-        """Return complex numbers plus and minus the conjugates of those in the opposite order."""
+        """Return complex numbers plus and minus the conjugates of those in the opposite order, the latter rotated.
+
+        They are multiplied by the factors of the bins of a transform of real numbers.
+        """
         back = (*compute_strides(re.shape)[:-1], -1)
         re_back, im_back = (self._view(x, x.shape, x.shape[-1] - 1, back) for x in (re, im))
         plus = self._map(np.add, re, re_back), self._map(np.subtract, im, im_back)
-        return plus, (self._map(np.subtract, re, re_back), self._map(np.add, im, im_back))
+        re, im = self._map(np.subtract, re, re_back), self._map(np.add, im, im_back)
+        turns = 2 * pi * np.arange(re.shape[-1]) / self.data.n
+        c, s = self._add_factors(turns, -1 if self.data.inverse else 1, re.dtype)
+        rotated_re = self._map(np.subtract, self._times(im, c), self._times(re, s))
+        return plus, (rotated_re, self._map(np.add, self._times(re, c), self._times(im, s)))
 
-    def _make_factors(self, count: int, dtype: Any) -> tuple[Node, Node]:
-        """Return the real parts and imaginary parts of the factors of bins of a transform of real numbers."""
-        turns = 2 * pi * np.arange(count) / self.data.n
-        sign = -1 if self.data.inverse else 1
-        return self.g.add_constant(np.cos(turns).astype(dtype)), self.g.add_constant(
-            (sign * np.sin(turns)).astype(dtype)
-        )
+    def _add_factors(self, turns: Any, sign: int, dtype: Any) -> tuple[Node, Node]:
+        """Add the real and imaginary parts of the unit numbers at angles."""
+        c, s = np.cos(turns), sign * np.sin(turns)
+        return self.g.add_constant(c.astype(dtype)), self.g.add_constant(s.astype(dtype))
 
     def _times(self, x: Node, factor: Node) -> Node:
         return self._map(np.multiply, x, factor)
@@ -181,12 +179,8 @@ class LongTransform:
     def _turn(self, parts: Sequence[Node], sides: tuple[int, int]) -> list[Node]:
         """Return the parts multiplied by the twiddle factors between the rounds."""
         rows, columns = sides
-        turns = np.outer(np.arange(rows), np.arange(columns)) / (rows * columns)
-        sign = 1 if self.data.inverse else -1
-        c, s = (
-            self.g.add_constant(x.astype(parts[0].dtype))
-            for x in (np.cos(2 * pi * turns), sign * np.sin(2 * pi * turns))
-        )
+        turns = 2 * pi * (np.outer(np.arange(rows), np.arange(columns)) / (rows * columns))
+        c, s = self._add_factors(turns, 1 if self.data.inverse else -1, parts[0].dtype)
         re, im = parts
         times = [self._map(np.multiply, x, y) for x, y in ((re, c), (im, s), (re, s), (im, c))]
         return [self._map(np.subtract, *times[:2]), self._map(np.add, *times[2:])]
