@@ -20,7 +20,8 @@ from pullback.compiler.backends.library import Library
 from pullback.compiler.frontend.body import ProgramTrace
 from pullback.compiler.frontend.output_kinds import OutputKinds
 from pullback.compiler.frontend.random_states import warn_of_draws
-from pullback.compiler.frontend.trace import ARRAY, PYTHON, PYTHON_NUMBERS, TENSOR, TransformedArgument, close_gaps
+from pullback.compiler.frontend.symbol import ARRAY, PYTHON, PYTHON_NUMBERS, TENSOR, close_gaps
+from pullback.compiler.frontend.trace import TransformedArgument
 from pullback.compiler.ir.graph import Graph, Node, fingerprint
 from pullback.compiler.passes.simplify import simplify
 from pullback.compiler.pipeline import Stages, compile_graph, lower

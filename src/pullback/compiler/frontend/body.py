@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.compiler.frontend.host_ops import HostFunction
-from pullback.compiler.frontend.trace import Symbol, Trace
+from pullback.compiler.frontend.symbol import Symbol
+from pullback.compiler.frontend.trace import Trace
 from pullback.compiler.ir.graph import Node, Shape
 from pullback.compiler.ir.kinds import CONSTANT, OPAQUE
 from pullback.core import hooks

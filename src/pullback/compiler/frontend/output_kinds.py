@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.frontend.trace import PYTHON, TENSOR, Symbol, Trace
+from pullback.compiler.frontend.symbol import PYTHON, TENSOR, Symbol
+from pullback.compiler.frontend.trace import Trace
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.kinds import INPUT
 from pullback.core.tape import constant
