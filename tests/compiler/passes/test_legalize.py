@@ -10,7 +10,7 @@ from exhaustive import sample
 
 import pullback as pb
 from pullback.compiler.builder import TYPES, Code, Value, code_of
-from pullback.compiler.frontend.result_inference import Frozen
+from pullback.compiler.frontend.result_inference import FrozenParams
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import LOOP, MAP
 from pullback.compiler.math.cost import count_instructions
@@ -106,7 +106,7 @@ def agrees_with_emission(n: Node) -> bool:
     """Return whether the lowering of a node says that it has machine code if it can be emitted."""
     (op, params), dtypes = n.data, tuple(code_of(a.dtype) for a in n.args)
     numbers = tuple(a.data.item() if is_number(a) else None for a in n.args)
-    count = count_instructions(op, dtypes, code_of(n.dtype), Frozen(params), numbers)
+    count = count_instructions(op, dtypes, code_of(n.dtype), FrozenParams(params), numbers)
     return bool(op.lower.fits(dtypes, numbers) == (count is not None))
 
 

@@ -211,7 +211,7 @@ class ProgramTrace(Trace):
             )
 
 
-class Taking(hooks.Observer):
+class CaptureOps(hooks.Observer):
     """Makes a body record ops whose operands are all captured; otherwise these are performed before the body."""
 
     events = frozenset({"capture"})
@@ -229,13 +229,13 @@ class Taking(hooks.Observer):
         return [self.trace.capture(a) if level else a for a, level in zip(given, levels, strict=True)]
 
     def perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        return perform_observed(op, self.capture(args), params, Taking)
+        return perform_observed(op, self.capture(args), params, CaptureOps)
 
 
-class TakingStep(Taking):
+class CaptureStepOps(CaptureOps):
     """The same for the step of a loop: refuses writes that the next step would see in Python, but not here."""
 
-    events = Taking.events | {"check_write"}
+    events = CaptureOps.events | {"check_write"}
 
     def check_write(self, x: Tensor, what: str) -> None:
         """Raise an error if a tensor was made outside of the step."""
@@ -263,7 +263,7 @@ class BodyTrace(Trace):
     def __enter__(self) -> BodyTrace:
         self.program.bodies.append(self)
         if self.takes_all:
-            self.observed = hooks.observe(TakingStep(self) if self.repeats else Taking(self))
+            self.observed = hooks.observe(CaptureStepOps(self) if self.repeats else CaptureOps(self))
             self.observed.__enter__()
         return self
 

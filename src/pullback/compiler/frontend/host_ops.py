@@ -51,7 +51,7 @@ class OnHost(HostOp):
         return self.op.perform(values, params)
 
 
-class Rerun:
+class RerunCheck:
     """A check after which NumPy runs the program again, to raise the right error or return the right results."""
 
     variadic = False
@@ -89,7 +89,7 @@ class DivisorCheck:
         return values[0]
 
 
-class Positions(HostOp):
+class PositionCheck(HostOp):
     """An op that checks positions along an axis and returns them as non-negative ones."""
 
     def __init__(self, name: str, length: int) -> None:
@@ -117,7 +117,7 @@ class Positions(HostOp):
         return np.where(at < 0, at + self.length, at)
 
 
-class Coordinates(HostOp):
+class CoordinateCheck(HostOp):
     """An op that checks positions in several axes and returns them as flat ones."""
 
     def __init__(self, name: str, shape: tuple[int, ...]) -> None:
@@ -130,7 +130,7 @@ class Coordinates(HostOp):
 
     def resolve(self, t: Any, at: Any) -> tuple[Any, Any]:
         """Return symbols of flat positions, and of a mask of those out of range, whose flat positions are arbitrary."""
-        each = [Positions(self.name, n).resolve(t, at[..., k]) for k, n in enumerate(self.shape)]
+        each = [PositionCheck(self.name, n).resolve(t, at[..., k]) for k, n in enumerate(self.shape)]
         (flat, wrong), *others = each
         for n, (along, outside) in zip(self.shape[1:], others, strict=True):
             flat, wrong = flat * n + along, wrong | outside
@@ -138,7 +138,7 @@ class Coordinates(HostOp):
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         each = [
-            Positions(self.name.removeprefix("positions of "), n).perform([values[0][..., k]], {})
+            PositionCheck(self.name.removeprefix("positions of "), n).perform([values[0][..., k]], {})
             for k, n in enumerate(self.shape)
         ]
         return np.ravel_multi_index(each, self.shape) if len(each) > 1 else each[0]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.frontend.host_ops import Coordinates, Positions
+from pullback.compiler.frontend.host_ops import CoordinateCheck, PositionCheck
 from pullback.compiler.ir.graph import Node, Pieces, Scatter, Shape, View, resolve_view
 from pullback.compiler.ir.kinds import CAST, CONSTANT, PIECES, ROWS, SCAN, SCATTER, SPACED, TAKE, VIEW
 from pullback.core.lowering import position
@@ -50,7 +50,7 @@ def check_positions(t: Any, op: Any, at: Any) -> Any:
         return t.as_symbol(np.asarray(op.perform([node.data], {})))
     while source.kind is VIEW or (source.kind is CAST and _holds_positions(source.dtype, op)):
         (source,) = source.args
-    if isinstance(op, Positions) and 0 < _find_axis_length(source) <= op.length:
+    if isinstance(op, PositionCheck) and 0 < _find_axis_length(source) <= op.length:
         return t.make_symbol(t.cast(node, INT64))  # found along an axis that is not longer: no check is needed
     if t.checks is None or node.dtype == np.uint64 or not node.size or not op.is_checked_by_code:
         return t.add_host_op(op, [at], {})
@@ -75,7 +75,7 @@ def _find_axis_length(n: Node) -> int:
 
 def _holds_positions(dtype: Any, op: Any) -> bool:
     """Return whether a dtype can hold all positions along an axis."""
-    return isinstance(op, Positions) and dtype.kind in "iu" and np.iinfo(dtype).max >= op.length - 1
+    return isinstance(op, PositionCheck) and dtype.kind in "iu" and np.iinfo(dtype).max >= op.length - 1
 
 
 def find_positions(shape: Shape, pick: Callable[[Any], Any]) -> tuple[Any, int]:
@@ -164,7 +164,7 @@ def lower_gather(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -
         if scatters:
             return np.sum(np.reshape(x, apart), axis=axis + 1, dtype=x.dtype)
         return np.reshape(np.broadcast_to(np.expand_dims(x, axis + 1), apart), shape)
-    given = check_positions(t, Positions(op.name, whole[axis]), at)
+    given = check_positions(t, PositionCheck(op.name, whole[axis]), at)
     if (
         0 < batch == axis == len(whole) - 1
         and prod(at.shape[batch:]) == 1
@@ -250,7 +250,7 @@ def lower_gather_nd(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]
     if at.dtype.kind not in "iu" or not at.size or not at.shape[-1]:
         return t.add_host_op(op, args, params)
     depth = at.shape[-1]
-    given = check_positions(t, Coordinates(op.name, whole[:depth]), at)
+    given = check_positions(t, CoordinateCheck(op.name, whole[:depth]), at)
     kept = len(whole) - depth
     return scatter_rows(t, x, given, whole, kept) if scatters else take_rows(t, x, given, kept)
 

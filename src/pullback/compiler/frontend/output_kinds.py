@@ -6,7 +6,6 @@ An op returns a tensor if an operand is a tensor or a list; a transform returns 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,14 +40,24 @@ def _make_python(v: Any) -> Any:
 
 
 class OutputKinds:
-    """The kinds of the outputs of one program."""
+    """The kinds of the outputs of one program.
+
+    ``takes`` has the arguments that each output depends on, as bits; -1 if it depends on a tensor in any case.
+    ``arrays`` has the converters of outputs that are not tensors: results of Python numbers alone are weak.
+    ``floats``: whether each output is a Python float.
+    """
 
     def __init__(self, trace: Trace, leaves: Sequence[Any], given: Sequence[Any], outputs: Sequence[Node]) -> None:
-        self.trace, self.outputs = trace, list(outputs)
         self.lists = [isinstance(leaf[2], np.dtype) for leaf in leaves]
         self.numbers = sum(1 << i for i, leaf in enumerate(leaves) if leaf[2])  # Python's, as bits
         self.weak = [isinstance(x, Weak) for x in given]
         self.fixed: list[Any] = [self._find_fixed(x) for x in given]
+        self.given_back = [n.number in trace.given_back for n in outputs]
+        self.takes = self._find_arguments(trace, outputs)
+        rows = zip(self.weak, self.takes, strict=True)
+        self.arrays = [_make_weak if weak and not takes & ~self.numbers else _get_array for weak, takes in rows]
+        pairs = zip(self.fixed, outputs, strict=True)
+        self.floats = [fixed is _make_python and not n.shape and n.dtype == np.float64 for fixed, n in pairs]
         self.known: dict[int, list[Callable[[Any], Any]]] = {}
 
     def _find_fixed(self, x: Any) -> Any:
@@ -58,37 +67,24 @@ class OutputKinds:
             return _make_tensor if isinstance(x, Tensor) else _get_array
         return _make_python if x.result_kind == PYTHON else None
 
-    @cached_property
-    def takes(self) -> list[int]:
-        """The arguments that each output depends on, as bits; -1 if it depends on a tensor in any case."""
+    def _find_arguments(self, trace: Trace, outputs: Sequence[Node]) -> list[int]:
+        """Return which arguments each output depends on, as bits; -1 if it depends on a tensor in any case."""
         held = 0 if not any(self.lists) else sum(1 << i for i, x in enumerate(self.lists) if x)
         every = (1 << len(self.lists)) - 1
         found: dict[int, int] = {}
-        for n in self.trace.graph.nodes:
+        for n in trace.graph.nodes:
             bits = 0
             for a in n.args:
                 bits |= found[a.number]
             if n.kind is INPUT:
                 bits = 1 << n.data if n.data < len(self.lists) else -1
-            is_weak = n.number in self.trace.weak_arrays and not bits & ~self.numbers
-            if n.number in self.trace.tensors or is_weak or bits & held:
+            is_weak = n.number in trace.weak_arrays and not bits & ~self.numbers
+            if n.number in trace.tensors or is_weak or bits & held:
                 bits = -1
             found[n.number] = bits
         # an output that depends on no argument was made from shapes: zeros_like(x)
-        return [0 if n.number in self.trace.given_back else found[n.number] or every for n in self.outputs]
-
-    @cached_property
-    def arrays(self) -> list[Any]:
-        """The converters of outputs that are not tensors: results of Python numbers alone are weak."""
-        rows = zip(self.weak, self.takes, strict=True)
-        return [_make_weak if weak and not takes & ~self.numbers else _get_array for weak, takes in rows]
-
-    @cached_property
-    def floats(self) -> list[bool]:
-        """Whether each output is a Python float."""
-        double = np.dtype(np.float64)
-        pairs = zip(self.fixed, self.outputs, strict=True)
-        return [fixed is _make_python and not n.shape and n.dtype == double for fixed, n in pairs]
+        pairs = zip(outputs, self.given_back, strict=True)
+        return [0 if is_given_back else found[n.number] or every for n, is_given_back in pairs]
 
     @property
     def are_quick(self) -> bool:
@@ -109,10 +105,9 @@ class OutputKinds:
         if found is None:
             whole = _make_tensor if tensors or any(self.lists) else _get_array
             each = [_make_weak_tensor if weak else _make_tensor for weak in self.weak]
-            rows = zip(self.fixed, self.takes, each, self.arrays, self.outputs, strict=True)
-            back = self.trace.given_back
+            rows = zip(self.fixed, self.takes, each, self.arrays, self.given_back, strict=True)
             found = self.known[tensors] = [
-                fixed or (whole if n.number in back else tensor if takes < 0 or takes & tensors else array)
-                for fixed, takes, tensor, array, n in rows
+                fixed or (whole if is_given_back else tensor if takes < 0 or takes & tensors else array)
+                for fixed, takes, tensor, array, is_given_back in rows
             ]
         return found

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_RUN_ELEMENTS = 4096  # of arguments: running an op on more takes noticeable time
 
 
-class Frozen(dict[str, Any]):
+class FrozenParams(dict[str, Any]):
     """Parameters of an op as a hashable dict."""
 
     def __init__(self, params: dict[str, Any]) -> None:
@@ -30,14 +30,14 @@ class Frozen(dict[str, Any]):
         return hash(self.key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Frozen) and self.key == other.key
+        return isinstance(other, FrozenParams) and self.key == other.key
 
 
-NO_PARAMS = Frozen({})
+NO_PARAMS = FrozenParams({})
 
 
 @lru_cache(4096)
-def infer_dtype(op: Op, dtypes: tuple[Any, ...], params: Frozen) -> np.dtype[Any]:
+def infer_dtype(op: Op, dtypes: tuple[Any, ...], params: FrozenParams) -> np.dtype[Any]:
     """Return the dtype of an op on arguments of these dtypes; it is run on one element of each if it has no rule."""
     inexact: set[np.dtype[Any]] = {np.dtype(d) for d in dtypes if d is not float and np.dtype(d).kind in "fc"}
     if len(inexact) == 1 and getattr(op.kernel, "keeps_dtype", False) and all(d.kind == "f" for d in inexact):

@@ -25,7 +25,7 @@ NEARLY_SINGULAR = 1e5  # condition number beyond which a pivot of zero may resul
 Row = list[Any]
 
 
-class Regular(OnHost):
+class SingularityCheck(OnHost):
     """The check of an op that its matrices are not singular."""
 
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -81,7 +81,7 @@ def _solve_rows(t: Trace, op: Op, x: Any, rows: list[Any]) -> list[Any]:
     a, found, _ = _eliminate(x, list(rows))
     n = len(rows)
     singular = reduce(np.logical_or, (a[k][k] == 0 for k in range(n)))
-    t.add_check(t.as_node(x), Regular(op), singular)
+    t.add_check(t.as_node(x), SingularityCheck(op), singular)
     zs: list[Any] = [None] * n
     for i in reversed(range(n)):
         z = found[i]

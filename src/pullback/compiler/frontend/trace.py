@@ -17,7 +17,7 @@ from pullback.compiler.frontend.host_ops import (
     DivisorCheck,
     OnHost,
     RangeCheck,
-    Rerun,
+    RerunCheck,
     make_integer_cast,
 )
 from pullback.compiler.frontend.indexing import (
@@ -39,7 +39,7 @@ from pullback.compiler.frontend.indexing import (
 )
 from pullback.compiler.frontend.result_inference import (
     NO_PARAMS,
-    Frozen,
+    FrozenParams,
     find_start,
     infer_dtype,
     infer_result,
@@ -219,25 +219,25 @@ class Trace:
 
     def as_node(self, x: Any, dtype: Any = None) -> Node:
         """Return the node of an argument: a symbol's own, a constant for anything else."""
+        x = x.read() if isinstance(x, Tensor) and not isinstance(x, Symbol) else x  # of integers and a Python float
         if isinstance(x, Symbol) and x.traced_by is self:
-            if x.weak is int and dtype is not None and dtype.kind in "iu" and dtype != x.dtype:
-                return cast("Node", self.add_host_op(make_integer_cast(dtype), [Symbol(self, x.node)], {}).node)
             own: Node = x.node
+            if x.weak is int and dtype is not None and dtype.kind in "iu" and dtype != own.dtype:
+                own = self.add_host_op(make_integer_cast(dtype), [Symbol(self, own)], {}).node
             return own if dtype is None else self.cast(own, dtype)
         if isinstance(x, Tensor):
-            x = x.read()
-            if isinstance(x, Symbol) and x.traced_by is self:  # of integers and a Python float
-                held: Node = self.as_node(x, dtype)
-                return held
-            if x.level and x.shape is not None:  # a selection by a mask has no shape, and raises
-                raise TransformedArgument
-            made = self.graph.add_constant(x.value, dtype)
-            self.tensors.add(made.number)
-            return made
+            return self._add_tensor(x, dtype)
         if type(x) is float:
             key = x.hex(), dtype  # 0.0 and -0.0 are not the same
             return self.numbers.get(key) or self.numbers.setdefault(key, self.graph.add_constant(x, dtype))
         return self.graph.add_constant(x if isinstance(x, RAW) or type(x) in PYTHON_NUMBERS else as_value(x), dtype)
+
+    def _add_tensor(self, x: Tensor, dtype: Any) -> Node:
+        if x.level and x.shape is not None:  # a selection by a mask has no shape, and raises
+            raise TransformedArgument
+        made = self.graph.add_constant(x.value, dtype)
+        self.tensors.add(made.number)
+        return made
 
     def find_weak_dtype(self, x: Any, strong: list[Any]) -> Any:
         """Return the dtype that a Python number gets among arrays; None for anything else, and if it is alone."""
@@ -325,7 +325,7 @@ class Trace:
 
     def infer_dtype(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Return the dtype of the result of an op."""
-        return infer_dtype(op, tuple(map(_get_kind, args)), Frozen(params) if params else NO_PARAMS)
+        return infer_dtype(op, tuple(map(_get_kind, args)), FrozenParams(params) if params else NO_PARAMS)
 
     def lower_windows(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add an op on windows of floats, whose shape is inferred without running its kernel."""
@@ -350,7 +350,7 @@ class Trace:
         if op.lower.fails:
             is_vector = len(nodes[-1].shape) == 1
             failed = np.any(np.isnan(made[..., 0] if is_vector else made[..., 0, 0]))
-            self.add_check(self.as_node(failed), Rerun(), failed)
+            self.add_check(self.as_node(failed), RerunCheck(), failed)
         return made
 
     def lower_map(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
@@ -386,7 +386,7 @@ class Trace:
 
         Instead of the dtypes of the arguments None if the kernel chooses them, and instead of one that stays as it is.
         """
-        dtype = infer_dtype(op, dtypes, Frozen(params) if params else NO_PARAMS)
+        dtype = infer_dtype(op, dtypes, FrozenParams(params) if params else NO_PARAMS)
         shape = op.acts.shape(op.name, shapes, params)
         if "c" in {np.dtype(d).kind for d in dtypes}:
             common = np.result_type(*map(_make_typical, args))  # the result may be its real or imaginary part
@@ -428,7 +428,7 @@ class Trace:
         """Add a view; its kernel, run on an array with the layout of the argument, gives its offset and strides."""
         source = self.as_node(args[0])
         looks = (op, source.shape, *((source.args[0].size, source.data) if source.kind is VIEW else ()))
-        key = looks, Frozen(params)
+        key = looks, FrozenParams(params)
         found = self.views.get(key)
         if found is None:
             found = self.views[key] = self._find_view(op, source, params)
@@ -471,7 +471,7 @@ class Trace:
 
     def lower_pieces(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add an array that is concatenated from its arguments, if their places are blocks; else a host op."""
-        key = op, tuple([_get_kind(a) for a in args]), tuple([_get_shape(a) for a in args]), Frozen(params)
+        key = op, tuple([_get_kind(a) for a in args]), tuple([_get_shape(a) for a in args]), FrozenParams(params)
         known = self.blocks.get(key)
         if known is None:
             known = self.blocks[key] = self._find_blocks(*key)
@@ -490,7 +490,7 @@ class Trace:
         data = Pieces(tuple(start for start, _ in kept), fill)
         return Symbol(self, self.graph.add(PIECES, [n for _, n in kept], shape, dtype, data, self.find_line()))
 
-    def _find_blocks(self, op: Any, dtypes: Any, shapes: Any, params: Frozen) -> tuple[Any, Shape, list[Any]]:
+    def _find_blocks(self, op: Any, dtypes: Any, shapes: Any, params: FrozenParams) -> tuple[Any, Shape, list[Any]]:
         """Return dtype and shape of a concatenated array, and the place of each argument; None if it is no block."""
         shape = tuple(op.acts.shape(op.name, shapes, params))
         return infer_dtype(op, dtypes, params), shape, [find_block(i, shape) for i in op.lower.places(shapes, **params)]

@@ -43,19 +43,18 @@ def split_small_arrays(graph: Graph) -> Graph:
 
 def _has_small_arrays(loop: Loop) -> bool:
     """Return whether the steps of a loop put a few numbers together, or take them apart, and do nothing else."""
-    body, constants = loop.body, {x.number for x in loop.body.inputs[: loop.constants]}
-    values = [n for n in body.nodes if n.number not in constants and n.kind is not CONSTANT]
-    return (
-        any(n.kind in (PIECES, FOLD) for n in values)
-        and all(n.kind.is_elementwise or n.kind in (INPUT, VIEW, PIECES) or _is_sum(n) for n in values)
-        and all(0 < n.size <= MAX_ELEMENTS for n in values)
-        and all(n.size <= MAX_ELEMENTS for n in body.nodes if n.kind is CONSTANT)
-        and sum(n.size for n in values) <= MAX_NODES
-    )
+    constants = {x.number for x in loop.body.inputs[: loop.constants]}
+    nodes = [n for n in loop.body.nodes if n.number not in constants]
+    values = [n for n in nodes if n.kind is not CONSTANT]
+    can_split = all(map(_is_splittable, nodes)) and sum(n.size for n in values) <= MAX_NODES
+    return can_split and any(n.kind in (PIECES, FOLD) for n in values)
 
 
-def _is_sum(n: Node) -> bool:
-    return n.kind is FOLD and n.data.op.kernel is np.sum and n.dtype.kind == "f"
+def _is_splittable(n: Node) -> bool:
+    """Return whether a node in a step has few elements, each of which can be computed by itself."""
+    is_sum = n.kind is FOLD and n.data.op.kernel is np.sum and n.dtype.kind == "f"
+    has_rule = n.kind.is_elementwise or n.kind in (INPUT, CONSTANT, VIEW, PIECES) or is_sum
+    return has_rule and (n.size > 0 or n.kind is CONSTANT) and n.size <= MAX_ELEMENTS
 
 
 class LoopSplitter:

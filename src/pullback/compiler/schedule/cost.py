@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pullback.compiler.builder import code_of
-from pullback.compiler.frontend.result_inference import NO_PARAMS, Frozen
+from pullback.compiler.frontend.result_inference import NO_PARAMS, FrozenParams
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import MAP
 from pullback.compiler.math.cost import count_instructions
@@ -22,9 +22,10 @@ def count_node_instructions(n: Node) -> int:
     if n.kind is not MAP or not isinstance(n.data[0].lower, scalar):
         return 1
     op, params = n.data
+    frozen = FrozenParams(params) if params else NO_PARAMS
     dtypes = tuple([code_of(a.dtype) for a in n.args])
     constants = tuple([a.data.item() if is_number(a) else None for a in n.args])
-    return count_instructions(op, dtypes, code_of(n.dtype), Frozen(params) if params else NO_PARAMS, constants) or 0
+    return count_instructions(op, dtypes, code_of(n.dtype), frozen, constants) or 0
 
 
 def is_minor(n: Node) -> bool:
