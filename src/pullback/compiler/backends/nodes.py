@@ -14,7 +14,6 @@ from pullback.compiler.ir.kinds import (
     CAST,
     CONSTANT,
     FOLD,
-    LOOP,
     MAP,
     OPAQUE,
     PART,
@@ -24,10 +23,9 @@ from pullback.compiler.ir.kinds import (
     SCAN,
     SCATTER,
     SPACED,
-    SWITCH,
+    STRUCTURES,
     TAKE,
     VIEW,
-    WHILE,
     Kind,
 )  # fmt: skip
 
@@ -140,7 +138,7 @@ KINDS: dict[Kind, Callable[[Library, Node], Evaluate | None]] = {
     MAP: find_map, CAST: _cast, FOLD: _fold, VIEW: _view, PIECES: _pieces, TAKE: _take, SCATTER: _scatter,
     SPACED: _space_out, PRODUCT: _product, PART: _part, RESULT: _part, SCAN: find_op_evaluator,
     OPAQUE: find_op_evaluator,
-    **dict.fromkeys((LOOP, WHILE, SWITCH), _structure),
+    **dict.fromkeys(STRUCTURES, _structure),
 }  # fmt: skip
 
 

@@ -25,7 +25,6 @@ from pullback.compiler.ir.graph import Node
 from pullback.compiler.ir.kinds import (
     FOURIER,
     JOIN,
-    LOOP,
     MATRICES,
     OPAQUE,
     PRODUCT,
@@ -34,7 +33,7 @@ from pullback.compiler.ir.kinds import (
     SCATTER,
     SPACED,
     SPLIT,
-    SWITCH,
+    STRUCTURES,
     WHILE,
     WINDOWS,
     Kind,
@@ -44,7 +43,6 @@ from pullback.compiler.schedule.memory import Memory
 from pullback.compiler.schedule.order import ScheduledStep
 from pullback.compiler.target import Options, Target
 
-STRUCTURES = (LOOP, WHILE, SWITCH)
 # For each kind of node that is a step of its own: the function that emits its call.
 CALLS: dict[Kind, Callable[[ModuleBuilder, CallList, ScheduledStep], None]] = {
     SCAN: call_scan,

@@ -386,7 +386,7 @@ MATRICES = _call("matrices", _evaluate_code, _check_matrices, _describe_data, co
 WINDOWS = _call("windows", _evaluate_code, _check_windows, cost=lambda n: n.data.work // 4)
 OPAQUE = _call_of_op("opaque", _evaluate_op, _check_nothing, describe=_describe_opaque, runs_on_host=True)
 PART = _call("part", _evaluate_part, _check_part, _describe_data, runs_on_host=True, needs_contiguous=False)
-LOOP, WHILE, SWITCH = (
+STRUCTURES = LOOP, WHILE, SWITCH = tuple(
     _call(name, _evaluate_structure, _check_structure, _describe_data, has_bodies=True)
     for name in ("loop", "while", "switch")
 )

@@ -28,7 +28,6 @@ from pullback.compiler.ir.kinds import (
     CONSTANT,
     FOLD,
     JOIN,
-    LOOP,
     MAP,
     OPAQUE,
     PART,
@@ -36,9 +35,8 @@ from pullback.compiler.ir.kinds import (
     RESULT,
     SCATTER,
     SPLIT,
-    SWITCH,
+    STRUCTURES,
     VIEW,
-    WHILE,
     Kind,
 )
 from pullback.compiler.ir.products import resolve_product
@@ -159,7 +157,7 @@ def _legalize_result(g: Graph, n: Node, args: list[Node], has_types: bool, targe
 LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool, Target, Options], Node]] = {
     OPAQUE: _legalize_opaque, FOLD: _legalize_fold, PRODUCT: _legalize_product, MAP: _legalize_map,
     VIEW: _legalize_view, SCATTER: _legalize_scatter, RESULT: _legalize_result,
-    **dict.fromkeys((LOOP, WHILE, SWITCH), _legalize_structure),
+    **dict.fromkeys(STRUCTURES, _legalize_structure),
     **dict.fromkeys((CONSTANT, PART, SPLIT, JOIN), lambda g, n, args, *_: g.copy_node(n, args)),
 }  # fmt: skip
 

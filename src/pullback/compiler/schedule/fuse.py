@@ -33,16 +33,14 @@ from pullback.compiler.ir.kinds import (
     FOURIER,
     INPUT,
     JOIN,
-    LOOP,
     MATRICES,
     PIECES,
     PRODUCT,
     SCATTER,
     STACK,
-    SWITCH,
+    STRUCTURES,
     TAKE,
     VIEW,
-    WHILE,
     Kind,
 )  # fmt: skip
 from pullback.compiler.ir.matrices import find_matrix
@@ -177,7 +175,7 @@ STORED_BASES: dict[Kind, Callable[[Node, Node], Node]] = {
     MATRICES: lambda n, x: find_matrix(n)[0] if x is n.args[0] else x,
     SCATTER: lambda n, x: find_rows(x, n.data.row)[0] if x is n.args[0] else x,
     TAKE: lambda n, x: find_contiguous(x)[0] if x is n.args[0] else x,
-    **dict.fromkeys((FOURIER, JOIN, LOOP, WHILE, SWITCH), lambda n, x: find_contiguous(x)[0]),
+    **dict.fromkeys((FOURIER, JOIN, *STRUCTURES), lambda n, x: find_contiguous(x)[0]),
 }
 
 
