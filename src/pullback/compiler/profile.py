@@ -122,7 +122,7 @@ def profile_graph(
     program = Executable(
         link(stages.module.text, stages.module.longest_block, stages.contents, target, NO_CACHE), traced
     )
-    steps = [s for s in stages.scheduled if not isinstance(s.what, Node) or _has_code(s.what)]
+    steps = [s for s in stages.scheduled if not isinstance(s.what, Node) or _is_timed(s.what)]
     taken: list[int] = []
     memory = program.prepare_segments(values)
     for _ in range(rounds + 1):
@@ -134,7 +134,7 @@ def profile_graph(
     return Profile(function, made)
 
 
-def _has_code(node: Node) -> bool:
+def _is_timed(node: Node) -> bool:
     return not node.kind.runs_on_host or node.kind is OPAQUE
 
 

@@ -220,12 +220,12 @@ def _split_sum(n: Node) -> tuple[Node | None, Node | None]:
     """Return an array, and one with a block of values and zeros around, whose sum a node is; two None for others."""
     if n.kind is MAP and len(n.args) == 2 and n.data[0].kernel is np.add and n.dtype.kind == "f":
         for x, y in (n.args, n.args[::-1]):
-            if _is_padded(y) and x.shape == y.shape and x.dtype == y.dtype and x is not y:
+            if _is_padded_block(y) and x.shape == y.shape and x.dtype == y.dtype and x is not y:
                 return x, y
     return None, None
 
 
-def _is_padded(n: Node) -> bool:
+def _is_padded_block(n: Node) -> bool:
     """Return whether a node is one block with zeros around it."""
     return n.kind is PIECES and len(n.args) == 1 and n.data.fill == 0 and not np.signbit(n.data.fill)
 
@@ -332,7 +332,7 @@ class Rewriter:
                 found[block] = self.made[x.number]
         starts, args, fill = [block.start for block in found], [*found.values()], n.data.fill
         if before is not None:
-            number = _find_repeated_number(before)
+            number = _find_fill(before)
             if number is None:
                 starts, args = [(0,) * len(n.shape), *starts], [self.made[before.number], *args]
             else:
@@ -383,7 +383,7 @@ def _split_pieces(n: Node) -> tuple[Node | None, list[tuple[WrittenBlock, Node]]
     return (n.args[0], values[1:]) if len(values) > 1 and n.args[0].shape == n.shape else (None, values)
 
 
-def _find_repeated_number(n: Node) -> float | None:
+def _find_fill(n: Node) -> float | None:
     """Return the number that all elements of a constant of floats are; None if it is no such constant."""
     while n.kind is VIEW:
         (n,) = n.args

@@ -104,21 +104,25 @@ class _AxisSplitter:
         self.parts: dict[int, list[Node]] = {}
 
     def run(self) -> Graph:
-        new = self.new
         for n in self.old.nodes:
             if n.number in self.split:
                 self.parts[n.number] = self._split(n)
-            elif n.kind is not INPUT and n.args and n.args[0].number in self.split and _picks_place(n, n.args[0]):
-                self.made[n.number] = reshape(new, self.parts[n.args[0].number][n.data.offset], n.shape)
-            elif n.args and n.args[0].number in self.split and _is_reduction(n):
-                self.made[n.number] = self._reduce(n, self.parts[n.args[0].number])
-            elif n.number in self.reduced:
-                (x,) = n.args
-                self.made[n.number] = self._reduce(n, [self._take(x, place, False) for place in range(x.shape[-1])])
             elif n.kind is not INPUT:
-                self.made[n.number] = new.copy_node(n, [self._find_whole(a) for a in n.args])
-        new.outputs = [self._find_whole(o) for o in self.old.outputs]
-        return new
+                self.made[n.number] = self._copy(n)
+        self.new.outputs = [self._find_whole(o) for o in self.old.outputs]
+        return self.new
+
+    def _copy(self, n: Node) -> Node:
+        """Return a node that is not split; a view or a reduction of one that is split is computed from its parts."""
+        x = n.args[0] if n.args else n
+        parts = self.parts.get(x.number)
+        if parts is not None and _picks_place(n, x):
+            return reshape(self.new, parts[n.data.offset], n.shape)
+        if parts is not None and _is_reduction(n):
+            return self._reduce(n, parts)
+        if n.number in self.reduced:
+            return self._reduce(n, [self._take(x, place, False) for place in range(x.shape[-1])])
+        return self.new.copy_node(n, [self._find_whole(a) for a in n.args])
 
     def _find_whole(self, a: Node) -> Node:
         """Return an array of the new graph, stacked from its parts if it is split."""

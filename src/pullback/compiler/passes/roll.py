@@ -366,13 +366,14 @@ class Roller:
             for t in range(repetition.first, repetition.last):
                 self._copy(repetition.get(j, t))
         writer = LoopWriter(self, repetition)
-        if all(n.kind in MOVES for n in writer.inner.values()) or not _has_code(writer.body, self.target, self.options):
+        only_moves = all(n.kind in MOVES for n in writer.inner.values())
+        if only_moves or not _can_compile(writer.body, self.target, self.options):
             return False
         writer.write_loop()
         return True
 
 
-def _has_code(body: Graph, target: Target, options: Options) -> bool:
+def _can_compile(body: Graph, target: Target, options: Options) -> bool:
     if not all(code_of(n.dtype) in TYPES and n.size for n in body.nodes):
         return False
     return not any(n.kind.runs_on_host for n in legalize(body, target, options).nodes)
