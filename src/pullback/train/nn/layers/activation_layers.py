@@ -16,6 +16,7 @@ from pullback.train.nn.constraints import ConstraintLike
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.activations import ActivationLike, find_activation
 from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.checks import check_number
 from pullback.train.nn.regularizers import RegularizerLike
 from pullback.typing import Shape, Value
 
@@ -107,10 +108,7 @@ class Elu(Layer):
 
     alpha: float = 1.0
     supports_masking = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        as_number(self.name, "alpha", self.alpha)
+    argument_checks = ((check_number, "alpha"),)
 
     def call(self, x: Value) -> Any:
         y = activations.elu(x)
@@ -189,10 +187,7 @@ class ThresholdedRelu(Layer):
 
     theta: float = 1.0
     supports_masking = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        as_number(self.name, "theta", self.theta, 0)
+    argument_checks = ((check_number, "theta", 0),)
 
     def call(self, x: Value) -> Any:
         return np.where(x <= self.theta, 0.0, x)

@@ -97,11 +97,7 @@ class Attention(RandomLayer):
 
     rank = 2
     several = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_shares(self, "dropout")
-        check_choice(self, "score_mode", "dot", "concat")
+    argument_checks = ((check_shares, "dropout"), (check_choice, "score_mode", "dot", "concat"))
 
     def build(self, *shapes: Shape) -> None:
         if self.use_scale:
@@ -531,10 +527,7 @@ class PositionEmbedding(Layer):
     embeddings_constraint: ConstraintLike | None = None
     rank = 2
     supports_masking = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_counts(self, "sequence_length")
+    argument_checks = ((check_counts, "sequence_length"),)
 
     def build(self, shape: Shape) -> None:
         self.embeddings = self.add_weight_by_arguments("embeddings", (self.sequence_length, shape[-1]))

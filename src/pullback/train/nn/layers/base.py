@@ -30,7 +30,7 @@ from pullback.train.loop.metrics.metric import Metric
 from pullback.train.masks import Mask, get_first_mask, get_mask, has_masks, set_mask
 from pullback.train.nn.constraints import ConstraintLike, constraint
 from pullback.train.nn.initializers import InitializerLike, initializer
-from pullback.train.nn.layers.checks import LayerError, UnknownShape, as_lengths_or_none
+from pullback.train.nn.layers.checks import Checks, LayerError, UnknownShape, as_lengths_or_none
 from pullback.train.nn.policies import as_layer_dtype
 from pullback.train.nn.regularizers import RegularizerLike, regularizer
 from pullback.typing import DType, Shape, TensorLike, Value
@@ -98,12 +98,14 @@ class Layer(Configurable):
     activity_regularizer: RegularizerLike | None = field(default=None, kw_only=True)
 
     _internal: ClassVar[tuple[str, ...]] = (  # what dir() of a layer does not list
-        "add_weight_by_arguments", "build_for", "call_with_masks", "check_inputs", "collect_variables",
-        "every_layer", "generators", "iterate_parts", "kind", "list_metrics",
+        "add_weight_by_arguments", "argument_checks", "build_for", "call_with_masks", "check_inputs",
+        "collect_variables", "every_layer", "generators", "iterate_parts", "kind", "list_metrics",
         "list_structure", "max_inputs", "min_inputs", "mixes_examples", "numbered", "parts",
         "penalties", "rank", "register_call", "registered_name", "registry", "runs_on_host",
         "several", "shapes", "split_host_layers", "stack", "takes_list_of", "whole",
     )  # fmt: skip
+    argument_checks: ClassVar[Checks] = ()  # of its own arguments
+    _all_checks: ClassVar[Checks] = ()  # with those of base classes
     whole = True  # in a tree it is a leaf, not a tree of its fields
     rank: ClassVar[int | None] = None  # of one example, if the layer takes only one
     several: ClassVar[bool] = False  # whether a list of arrays is several inputs
@@ -122,6 +124,7 @@ class Layer(Configurable):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # a dataclass would make one that shows all fields
+        cls._all_checks = [check for part in reversed(cls.__mro__) for check in vars(part).get("argument_checks", ())]
         takes = dict(list(signature(cls.call).parameters.items())[1:])
         cls._takes = frozenset(takes)
         for name in ("training", "mask"):
@@ -151,6 +154,8 @@ class Layer(Configurable):
             self.dtype = as_layer_dtype(self.dtype, self.name)
         if self.activity_regularizer is not None:
             self._activity = regularizer(self.activity_regularizer, f"{self.name}: activity_regularizer")
+        for check, *arguments in self._all_checks:
+            check(self, *arguments)
 
     def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)

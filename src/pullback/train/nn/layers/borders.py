@@ -205,10 +205,7 @@ class UpSampling2d(UpSampling):
     """
 
     interpolation: str = "nearest"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice(self, "interpolation", *INTERPOLATIONS)
+    argument_checks = ((check_choice, "interpolation", *INTERPOLATIONS),)
 
     def enlarge(self, x: Value) -> Any:
         if self.interpolation == "nearest":

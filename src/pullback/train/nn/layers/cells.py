@@ -87,10 +87,7 @@ class WeightedCell(RecurrentCell):
     dropout: float = field(default=0.0, kw_only=True)
     recurrent_dropout: float = field(default=0.0, kw_only=True)
     implementation: int = field(default=2, kw_only=True)  # accepted, as other libraries have it
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_shares(self, "dropout", "recurrent_dropout")
+    argument_checks = ((check_shares, "dropout", "recurrent_dropout"),)
 
     def call(self, x: Value, *states: Value, training: bool = False) -> Any:
         return self.run_one_step(x, states, training)

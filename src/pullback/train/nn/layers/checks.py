@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pullback.core.convert import as_number
 from pullback.core.suggestions import snake_case
 from pullback.core.tensor import all_values
 from pullback.errors import ArgumentError, ShapeError
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from pullback.train.nn.layers.base import Layer
 
 UnknownShape = tuple[int | None, ...]  # lengths, of which some may be unknown
+Checks = Sequence[tuple[Any, ...]]  # functions that take a layer, each with further arguments
 
 
 class LayerError(ShapeError):
@@ -39,6 +42,11 @@ def check_counts(layer: Layer, *names: str) -> None:
     """Raise an error unless these arguments of a layer are positive whole numbers."""
     for name in names:
         check_count(layer.name, name, getattr(layer, name))
+
+
+def check_number(layer: Layer, name: str, *limits: float) -> None:
+    """Raise an error unless an argument is a number, not less and not more than the limits that are given."""
+    as_number(layer.name, name, getattr(layer, name), *limits)
 
 
 def check_numbers_below(layer: Layer, x: Value, count: int) -> None:

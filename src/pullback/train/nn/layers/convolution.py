@@ -257,10 +257,7 @@ class DepthwiseConvolution(WindowLayer):
     depthwise_regularizer: RegularizerLike | None = None
     bias_regularizer: RegularizerLike | None = None
     depthwise_constraint: ConstraintLike | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_counts(self, "depth_multiplier")
+    argument_checks = ((check_counts, "depth_multiplier"),)
 
     def build(self, shape: Shape) -> None:
         channels = self.count_channels(shape)
@@ -313,10 +310,7 @@ class SeparableConvolution(WindowLayer):
     bias_regularizer: RegularizerLike | None = None
     depthwise_constraint: ConstraintLike | None = field(default=None, kw_only=True)
     pointwise_constraint: ConstraintLike | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_counts(self, "filters", "depth_multiplier")
+    argument_checks = ((check_counts, "filters", "depth_multiplier"),)
 
     def build(self, shape: Shape) -> None:
         channels = self.count_channels(shape)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.convert import as_number
 from pullback.errors import ArgumentError
 from pullback.train.masks import Mask
 from pullback.train.nn.layers.base import Layer, takes_output_shape
+from pullback.train.nn.layers.checks import check_number
 from pullback.train.nn.regularizers import L1L2
 from pullback.typing import Value
 
@@ -78,10 +78,7 @@ class Masking(Layer):
     """
 
     mask_value: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        as_number(self.name, "mask_value", self.mask_value)
+    argument_checks = ((check_number, "mask_value"),)
 
     def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
         return np.any(np.not_equal(inputs, self.mask_value), axis=-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from pullback.errors import ArgumentError, CompileError
 from pullback.ops import random
 from pullback.ops.image import warping
 from pullback.train.nn.layers.base import Layer
-from pullback.train.nn.layers.checks import check_choice, check_counts, check_data_format
+from pullback.train.nn.layers.checks import Checks, check_choice, check_counts, check_data_format
 from pullback.train.nn.layers.interpolation import INTERPOLATIONS, resize_images
 from pullback.train.nn.layers.noise import RandomLayer
 from pullback.train.nn.layers.spatial import SpatialLayer
@@ -127,10 +127,7 @@ class CenterCrop(SpatialLayer):
 
     height: int
     width: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_counts(self, "height", "width")
+    argument_checks = ((check_counts, "height", "width"),)
 
     def call(self, x: Value) -> Any:
         x = self.move_channels_last(x)
@@ -150,10 +147,7 @@ class RandomImageLayer(RandomLayer):
     data_format: str | None = field(default=None, kw_only=True)
 
     rank = 3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_data_format(self)
+    argument_checks: ClassVar[Checks] = ((check_data_format,),)
 
     def call(self, x: Value, training: bool = False) -> Any:
         if not training or not x.shape[0]:
@@ -183,11 +177,7 @@ class WarpLayer(RandomImageLayer):
     fill_mode: str = field(default="reflect", kw_only=True)
     interpolation: str = field(default="bilinear", kw_only=True)
     fill_value: float = field(default=0.0, kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice(self, "fill_mode", *FILLS)
-        check_choice(self, "interpolation", "bilinear", "nearest")
+    argument_checks = ((check_choice, "fill_mode", *FILLS), (check_choice, "interpolation", "bilinear", "nearest"))
 
     def warp(self, x: Value, a: Sequence[Any], b: Sequence[Any]) -> Any:
         """Return images whose pixel (column, row) is read at ``a[0] column + a[1] row + a[2]`` and the same with b."""
@@ -207,10 +197,7 @@ class RandomFlip(RandomImageLayer):
     """
 
     mode: str = "horizontal_and_vertical"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice(self, "mode", "horizontal", "vertical", "horizontal_and_vertical")
+    argument_checks = ((check_choice, "mode", "horizontal", "vertical", "horizontal_and_vertical"),)
 
     def change(self, x: Value) -> Any:
         for name, axis in (("horizontal", 2), ("vertical", 1)):
@@ -330,10 +317,7 @@ class RandomCrop(RandomImageLayer):
 
     height: int
     width: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_counts(self, "height", "width")
+    argument_checks = ((check_counts, "height", "width"),)
 
     def keep(self, x: Value) -> Any:
         middle = CenterCrop(self.height, self.width, name=f"{self.name}_center", data_format=self.data_format)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from pullback.core.convert import as_number
 from pullback.errors import ArgumentError
 from pullback.ops import random
 from pullback.train.arguments import is_whole_number
 from pullback.train.nn.layers.base import Layer
-from pullback.train.nn.layers.checks import check_data_format, check_shares
+from pullback.train.nn.layers.checks import Checks, check_data_format, check_number, check_shares
 from pullback.typing import Shape, Value
 
 __all__ = [
@@ -45,10 +44,7 @@ class RateLayer(RandomLayer):
     """The base of layers that drop a fraction of their inputs."""
 
     rate: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_shares(self, "rate")
+    argument_checks: ClassVar[Checks] = ((check_shares, "rate"),)
 
 
 @dataclass(eq=False)
@@ -74,10 +70,7 @@ class SpatialDropout(RateLayer):
     """The base of layers that drop whole channels."""
 
     data_format: str | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_data_format(self)
+    argument_checks = ((check_data_format,),)
 
     def call(self, x: Value, training: bool = False) -> Any:
         if not (training and self.rate):
@@ -138,10 +131,7 @@ class GaussianNoise(RandomLayer):
     """
 
     stddev: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        as_number(self.name, "stddev", self.stddev, 0)
+    argument_checks = ((check_number, "stddev", 0),)
 
     def call(self, x: Value, training: bool = False) -> Any:
         return x + random.normal(x.shape, 0.0, self.stddev, x.dtype, self._generator) if training else x

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.convert import as_number
 from pullback.core.variable import Variable
 from pullback.errors import ArgumentError
 from pullback.numerics.axis_arguments import resolve_axes
@@ -18,6 +17,7 @@ from pullback.train.masks import Mask, expand_mask
 from pullback.train.nn.constraints import ConstraintLike
 from pullback.train.nn.initializers import InitializerLike
 from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.checks import check_number
 from pullback.train.nn.regularizers import RegularizerLike, scale_to_length_1
 from pullback.transforms.modifiers import stop_gradient
 from pullback.typing import Shape, Value
@@ -76,11 +76,7 @@ class BatchNormalization(ScaledLayer):
     gamma_constraint: ConstraintLike | None = field(default=None, kw_only=True)
 
     supports_masking = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        as_number(self.name, "momentum", self.momentum, 0, 1)
-        as_number(self.name, "epsilon", self.epsilon, 0)
+    argument_checks = ((check_number, "momentum", 0, 1), (check_number, "epsilon", 0))
 
     def build(self, shape: Shape) -> None:
         (axis,) = resolve_axes(len(shape) + 1, self.axis, self.name)
@@ -160,10 +156,7 @@ class LayerNormalization(ScaledLayer):
     gamma_constraint: ConstraintLike | None = field(default=None, kw_only=True)
 
     supports_masking = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        as_number(self.name, "epsilon", self.epsilon, 0)
+    argument_checks = ((check_number, "epsilon", 0),)
 
     def build(self, shape: Shape) -> None:
         self._axes = _find_axes(self.name, shape, self.axis)
@@ -201,10 +194,7 @@ class GroupNormalization(ScaledLayer):
     gamma_constraint: ConstraintLike | None = None
 
     supports_masking = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        as_number(self.name, "epsilon", self.epsilon, 0)
+    argument_checks = ((check_number, "epsilon", 0),)
 
     def build(self, shape: Shape) -> None:
         (axis,) = resolve_axes(len(shape) + 1, self.axis, self.name)
@@ -241,10 +231,7 @@ class RmsNormalization(Layer):
     epsilon: float = 1e-6
 
     supports_masking = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        as_number(self.name, "epsilon", self.epsilon, 0)
+    argument_checks = ((check_number, "epsilon", 0),)
 
     def build(self, shape: Shape) -> None:
         self._axes = _find_axes(self.name, shape, self.axis)

@@ -266,11 +266,7 @@ class CategoryEncoding(Layer):
 
     num_tokens: int
     output_mode: str = "multi_hot"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_counts(self, "num_tokens")
-        check_choice(self, "output_mode", "multi_hot", "one_hot", "count")
+    argument_checks = ((check_counts, "num_tokens"), (check_choice, "output_mode", "multi_hot", "one_hot", "count"))
 
     def check_inputs(self, *xs: Value) -> None:
         check_numbers_below(self, xs[0], self.num_tokens)

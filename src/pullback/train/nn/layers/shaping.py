@@ -29,10 +29,7 @@ class Flatten(Layer):
     """
 
     data_format: str | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_data_format(self)
+    argument_checks = ((check_data_format,),)
 
     def call(self, x: Value) -> Any:
         y: Any = x
@@ -108,10 +105,7 @@ class RepeatVector(Layer):
 
     n: int
     rank = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_counts(self, "n")
+    argument_checks = ((check_counts, "n"),)
 
     def call(self, x: Value) -> Any:
         return np.broadcast_to(np.expand_dims(x, 1), (x.shape[0], self.n, x.shape[1]))

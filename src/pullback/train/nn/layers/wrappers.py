@@ -174,10 +174,7 @@ class SpectralNormalization(Wrapper):
     """
 
     power_iterations: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_counts(self, "power_iterations")
+    argument_checks = ((check_counts, "power_iterations"),)
 
     def build(self, shape: Shape, *_: Shape) -> None:
         super().build(shape)
