@@ -48,7 +48,7 @@ DTYPE_KINDS = set("biufcmMOSUVT")
 LAZY_BUILD = "core/op.py"  # the only place that may assign to __code__
 RULES = {"dx", "dy", "operand_rules", "positional_rules"}  # attributes of a step of a tape
 SHARED_NAMES = {"rule", "rules"}  # the same, which other objects have too
-STEPS = {"back", "loose", "one", "plain", "s", "step", "via"}  # what a step is called
+STEPS = {"back", "loose", "one", "original", "s", "step", "via"}  # what a step is called
 RECORDS = ("diagnostics/page.py", "plot/graphs.py")  # their steps are records of a program, with the names of rules
 LONG_FUNCTION = 15
 

@@ -60,7 +60,7 @@ class TracedArguments(Arguments):
     """Positional arguments of which only the tensors are inputs; everything else is passed on as it is."""
 
     def __init__(self, args: Sequence[Any]) -> None:
-        self.plain, self.given_tensor = False, True
+        self.has_no_tree, self.given_tensor = False, True
         self.flat = [unwrap_constant(leaf) for arg in args for leaf in tree.leaves(arg) if isinstance(leaf, Tensor)]
         self.argnums = tuple(i for i, a in enumerate(args) if any(isinstance(x, Tensor) for x in tree.leaves(a)))
         marks = {i: tree.map_leaves(_mark, args[i]) for i in self.argnums}

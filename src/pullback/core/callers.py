@@ -1,8 +1,10 @@
 """Find out why ``float(x)``, ``x.dtype`` or ``__array__`` of a traced tensor is called: by formatting, NumPy or SciPy.
 
-The caller's frame shows the instruction that it is at and the function that it belongs to.  It is inspected only where
-an error would be raised otherwise, so ordinary computations do not pay for it.  Instructions are checked on examples at
-first use; ``docs/design-notes.md`` says what is assumed, and what happens where an assumption fails.
+These calls do not state their purpose, and the libraries use no protocol of NumPy's there.  The caller's frame shows
+the instruction that it is at and the function that it belongs to.  Local variables are read in two places: ``x`` and
+``tensor`` of series of ``numpy.polynomial``, and those in which SciPy's wrappers hold a function, for its name in an
+error.  Instructions are checked on examples at first use.  "Reading the caller" in ``docs/design-notes.md`` lists what
+is read and what works by it, what is assumed, and what happens where an assumption fails.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ class Step:
         "needs",
         "needs_z",
         "op",
-        "plain",
+        "original",
         "programs",
         "rule",
         "rules",
@@ -188,7 +188,7 @@ class Step:
         self.needs_z, self.blockwise, self.crossed = needs_z, blockwise, crossed
         self.step_record: Any = None  # the rules in the format of machine code
         self.programs: Any = None  # the same for nodes with big values
-        self.plain: Step = self  # the same step where values are small
+        self.original: Step = self  # of which this is a variant for big values or for a write
         self.loose: Step = self  # the same step without sums over broadcast axes
         self._large: Step | None = None
         self._complex: Step | None = None
@@ -233,7 +233,7 @@ class Step:
         if self._large is None:
             otherwise = self.back if self.dx is None else self.add_cotangents
             made = Step(self.op, back=add_large(self.positional_rules, self.blockwise, otherwise))
-            made.plain = self
+            made.original = self
             self._large = made
         return self._large
 
@@ -328,7 +328,7 @@ def make_writing(step: Step) -> Step | None:
         y.g = d if e is None else e + d
 
     made = step.writing = Step(step.op, back=undo)
-    made.plain = step
+    made.original = step
     return made
 
 
@@ -343,7 +343,7 @@ def copy_node(r: Tensor, g: Any, z: Value, change: Callable[..., Any]) -> Tensor
         made.value = change(node, value)
         return made
 
-    step, made = r.via.plain, Tensor()
+    step, made = r.via.original, Tensor()
     made.g, made.value, made.x, made.y = g, z, r.x, r.y
     if type(r.x) is tuple:
         nodes, values, live = r.x
@@ -647,7 +647,7 @@ def walk_node_again(r: Tensor) -> None:
     g = r.g
     if g is None:
         return
-    s = r.via.plain
+    s = r.via.original
     dx, dy = s.dx, s.dy
     if dx is None:
         g = None  # it would hide that an array has one holder

@@ -585,7 +585,7 @@ def resolve_writes(tape: Tape) -> None:
         y = r.y
         if type(y) is Tensor and type(y.g) is Version:
             r.y = y.g.node
-        elif isinstance(y, Wrapped) and r.via.plain.has_two_operands:
+        elif isinstance(y, Wrapped) and r.via.original.has_two_operands:
             r.y = _version(y)
         g = r.g
         if type(g) is Version:
@@ -628,12 +628,12 @@ def _separate_writes(nodes: list[Any]) -> list[Any]:
     for r in reversed(nodes):
         if r.via is WRITE:
             newest[id(r.x)] = r.value
-        elif r.via.plain.writing is r.via:
+        elif r.via.original.writing is r.via:
             x, old = r.x, r.value
             w = Tensor()
             w.via, w.x, w.y, w.value, w.meta, w.g = WRITE, x, r, old, r.meta, True
             separated.append(w)
-            r.value, r.via, r.g = newest.get(id(x), x.value), r.via.plain, None
+            r.value, r.via, r.g = newest.get(id(x), x.value), r.via.original, None
             newest[id(x)] = old
         separated.append(r)
     separated.reverse()

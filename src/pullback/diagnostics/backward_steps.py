@@ -33,7 +33,7 @@ Change = Callable[[Any], Any]
 
 def list_cotangents(r: Any, strong: bool = False) -> Iterator[tuple[Any, Any]]:
     """Yield each operand of a node that is on the tape with its part of the cotangent."""
-    step = r.via.plain
+    step = r.via.original
     ds = compute_strong_cotangents(r, step.loose) if strong else step.cotangents(r)
     for a, d in zip(step.operands(r), ds, strict=True):
         if a is not None and d is not None:

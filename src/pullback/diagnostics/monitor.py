@@ -315,10 +315,10 @@ class Monitor(PassObserver):
 
         What made its value may be a part of how many examples are done.
         """
-        note, op = self.note_of(r.value), r.via.plain.op
+        note, op = self.note_of(r.value), r.via.original.op
         if note is None or not isinstance(op, Op) or note.op is op:
             return note
-        args = [self.note_of(v) or v for v in r.via.plain.values(r)]
+        args = [self.note_of(v) or v for v in r.via.original.values(r)]
         made = Note(note.number, op.name, op, args, {}, note.value)
         made.file, made.line, made.inherited, made.owner = note.file, note.line, note.inherited, note.owner
         made.outside, made.example, made.turned = note.outside, note.example, note.turned

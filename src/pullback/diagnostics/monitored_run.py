@@ -92,10 +92,10 @@ class MonitoredRun:
 
     def _list_kept(self, r: Tensor) -> list[Any]:
         """Return the values that the rules of a step use."""
-        step = r.via.plain
+        step = r.via.original
         if step.op is None:  # a gradient that the user gave keeps what it will
             return []
-        kept = [v for v, needed in zip(r.via.plain.values(r), step.needs, strict=False) if needed]
+        kept = [v for v, needed in zip(r.via.original.values(r), step.needs, strict=False) if needed]
         return [v for v in [*kept, *([r.value] if step.needs_z else [])] if isinstance(v, ARRAYS)]
 
 

@@ -50,7 +50,7 @@ class Notes:
 
     def add_forward(self, r: Tensor) -> None:
         """Note a node, with the operands that are kept."""
-        step = r.via.plain
+        step = r.via.original
         inputs = [v if node is None else node for node, v in zip(step.operands(r), step.values(r), strict=True)]
         given = [self._operand(a) for a in inputs if isinstance(a, ARRAYS)]
         value = r.value if isinstance(r.value, ARRAYS) else 0.0  # a big one that no rule needs is not kept
@@ -71,7 +71,7 @@ class Notes:
         given = [self.cotangents[id(r)]] if id(r) in self.cotangents else []
         for a, d in list_cotangents(r):
             add_cotangent(a, d)
-            result = [owner] if r.via.plain.needs_z else []  # where a rule computes with the result of its op
+            result = [owner] if r.via.original.needs_z else []  # where a rule computes with the result of its op
             note = self.add(f"{owner.name}'", owner.op, [*given, *owner.args, *result], d, owner)
             before = self.cotangents.get(id(a))
             self.cotangents[id(a)] = note if before is None else self.add("add", None, [before, note], a.g, owner)

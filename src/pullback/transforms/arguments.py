@@ -53,13 +53,13 @@ class Arguments:
 
     def __init__(self, args: Sequence[Any]) -> None:
         if len(args) == 1 and type(args[0]) is Tensor:  # the usual case, without a look at the others
-            self.plain = self.given_tensor = True
+            self.has_no_tree = self.given_tensor = True
             self.flat = self.tree = [unwrap_constant(args[0])]
             return
-        self.plain = all(isinstance(a, ARRAYS) for a in args)  # whether no argument is a tree
-        leaves = args if self.plain else [*self._leaves(list(args))]
+        self.has_no_tree = all(isinstance(a, ARRAYS) for a in args)  # each argument is one array or tensor
+        leaves = args if self.has_no_tree else [*self._leaves(list(args))]
         self.given_tensor = any(isinstance(leaf, Tensor) for leaf in leaves)
-        if self.plain:
+        if self.has_no_tree:
             self.flat = self.tree = [unwrap_constant(a) for a in args]
         else:
             floats = [leaf.dtype for leaf in leaves if isinstance(leaf, ARRAYS) and leaf.dtype.kind == "f"]
@@ -95,7 +95,7 @@ class Arguments:
 
     def fill(self, values: Sequence[Any]) -> list[Any]:
         """Return the arguments with these inputs, as tensors."""
-        if self.plain:
+        if self.has_no_tree:
             return [as_tensor(v) for v in values]
         source = iter(values)
         filled: list[Any] = tree.map_leaves(
@@ -107,7 +107,9 @@ class Arguments:
         """Drop the inputs and keep the structure: a function that saved no input must not hold their memory."""
         self.flat = [HERE] * len(self.flat)
         self.tree = (
-            self.flat if self.plain else tree.map_leaves(lambda x: HERE if isinstance(x, ARRAYS) else x, self.tree)
+            self.flat
+            if self.has_no_tree
+            else tree.map_leaves(lambda x: HERE if isinstance(x, ARRAYS) else x, self.tree)
         )
 
     def names(self, f: Callable[..., Any]) -> list[str]:

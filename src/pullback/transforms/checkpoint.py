@@ -123,7 +123,7 @@ class RecomputedCall(CustomCall):
     def body(self, values: Sequence[Any]) -> Any:
         again, self.ran = self.ran, True
         filled = self.arguments.fill(values)
-        if self.arguments.plain:
+        if self.arguments.has_no_tree:
             return self.f(*filled)
         *args, named = restore_marked(filled, again)
         return self.f(*args, **named)

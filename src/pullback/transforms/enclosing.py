@@ -127,5 +127,5 @@ def _list_operands(node: Tensor, tape: Tape) -> list[Any]:
     """Return the operands of a node that are on its tape; a leaf has none."""
     if node.x is None:
         return []
-    given = node.via.plain.operands(node)
+    given = node.via.original.operands(node)
     return [node_of(a) for a in given if isinstance(a, Tensor) and tape.holds(node_of(a))]

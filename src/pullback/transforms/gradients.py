@@ -133,7 +133,7 @@ class Walk:
             for r in reversed(self.nodes):
                 g = self.cotangents.get(id(r))
                 if g is not None and id(r) in reached and id(r) not in self.stops:
-                    for node, d in zip(r.via.plain.operands(r), self._pull(r, g), strict=True):
+                    for node, d in zip(r.via.original.operands(r), self._pull(r, g), strict=True):
                         if d is not None and id(node) in reached:
                             self._add(node, d)
         found = [[g for n in group if (g := self.cotangents.get(id(n))) is not None] for group in self.sources]
@@ -153,7 +153,7 @@ class Walk:
 
     def _pull(self, r: Tensor, g: TensorLike) -> list[Any]:
         """Return what a step adds to the cotangent of each operand, recorded on the tape."""
-        step = r.via.plain
+        step = r.via.original
         if step.is_custom:
             return [self._guard(r, d) for d in step.cotangents(copy_node(r, g, r.value, lambda _, v: v))]
         if step is PICK:
@@ -185,7 +185,7 @@ class Walk:
 
 def _list_operands(r: Tensor) -> list[Any]:
     """Return the nodes that a step was computed from."""
-    return [node for node in r.via.plain.operands(r) if node is not None]
+    return [node for node in r.via.original.operands(r) if node is not None]
 
 
 class UnknownStep(Step):

@@ -70,7 +70,7 @@ def _label_nodes(nodes: Sequence[Tensor]) -> Any:
 def _make_label(r: Tensor) -> Any:
     """Return what the same nodes of two steps have in common; None for a node that is of no step."""
     step, meta, x, y = r.via, r.meta, r.x, r.y
-    if type(step) not in STEPS or step.plain is not step or meta.dtype.char not in "fd":
+    if type(step) not in STEPS or step.original is not step or meta.dtype.char not in "fd":
         return None
     if step.has_two_operands:
         return step, meta, x.meta, y.meta

@@ -52,7 +52,7 @@ class Spread(NamedTuple):
 
 def read_step(r: Tensor) -> tuple[Any, list[Operand], dict[str, Any]]:
     """Return the op of a step, or None for a gradient of the user's own, its inputs and its parameters."""
-    step = r.via.plain
+    step = r.via.original
     op = step.op
     found = [Operand(*pair) for pair in zip(step.operands(r), step.values(r), strict=True)]
     return op, found, {} if op is None or op.arity == 2 else dict(zip(op.params, r.y or (), strict=True))
@@ -282,7 +282,7 @@ def _make_trial(a: Operand) -> Any:
 
 def _pull_input(r: Tensor, k: int, g: Array) -> Any:
     """Return the cotangent of input ``k`` of a step for the cotangent ``g`` of its result, in the dtype of ``g``."""
-    return r.via.plain.cotangents(copy_node(r, g, r.value, lambda _, v: _widen(v, g.dtype)))[k]
+    return r.via.original.cotangents(copy_node(r, g, r.value, lambda _, v: _widen(v, g.dtype)))[k]
 
 
 def _widen(v: Any, dtype: np.dtype[Any]) -> Any:

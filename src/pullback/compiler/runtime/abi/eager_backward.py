@@ -622,7 +622,7 @@ def write_walk_again() -> str:
     w.require_type(r, "@tensor_type", "unusual")
     w.jump_if(w.is_none(w.slot(r, "g")), "next")
     step = w.slot(r, "via")
-    w.require(w.compare("eq", w.slot(step, "plain"), step), "unusual")
+    w.require(w.compare("eq", w.slot(step, "original"), step), "unusual")
     status = w.call("i32", "@pull", f"ptr {r}", f"ptr {other}")
     w.jump_if(w.compare("sgt", status, 0, "i32"), "next")
     w.jump_if(w.compare("slt", status, 0, "i32"), "failed")

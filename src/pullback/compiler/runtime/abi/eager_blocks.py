@@ -73,7 +73,7 @@ class Rules(NamedTuple):
 
 def read_rules(r: Any, meta: Any) -> Rules | None:
     """Return the rules of a node; None if Python must run them."""
-    step = r.via.plain
+    step = r.via.original
     if type(r) is not Tensor or r.meta is not meta or step.programs is None or not step.blockwise:
         return None
     programs, reads, formulas = step.programs["fd".index(meta.dtype.char)]

@@ -68,7 +68,7 @@ MOST_ELEMENTS = 4096  # of an array; ops may compute larger ones by another form
 SLOTS = {
     "g": Tensor, "meta": Tensor, "value": Tensor, "via": Tensor, "x": Tensor, "y": Tensor, "record": Meta,
     "constants": Meta, "dtype": Meta, "tape": Meta, "step_record": Step, "dx": Step, "dy": Step, "back": Step,
-    "plain": Step,
+    "original": Step,
 }  # fmt: skip
 MOST_RECORDS = 4096  # of metas that are kept for others like them
 # Kernels of ops of one input whose cotangent is not computed by programs, with fields of the records of their steps.
