@@ -1502,14 +1502,16 @@ def test_nanvar_beside_infinities_and_of_integers_matches_numpy(f: Any, x: Any) 
 @pytest.mark.parametrize("x", [[1.0, 2.0, np.inf], [-np.inf, -np.inf, 3.0], [-np.inf, 1.0, 2.0, np.inf], [4, 1, 2]])
 def test_quantiles_beside_infinities_match_numpy(x: Any, method: str) -> None:
     a = np.array(x)
-    for q in (0.25, 0.5, [0.6, 0.9]):
-        for f in (np.quantile, np.nanquantile):
-            g = lambda a, f=f, q=q: f(a, q, method=method)
-            with np.errstate(invalid="ignore"):
-                expected, found, compiled = g(a), g(pb.tensor(a)), pb.compile(g)(a)
-            assert found.dtype == expected.dtype
-            np.testing.assert_allclose(np.asarray(found), expected)
-            np.testing.assert_allclose(np.asarray(compiled), expected)
+
+    def take_all(a: Any) -> list[Any]:
+        return [f(a, q, method=method) for q in (0.25, 0.5, [0.6, 0.9]) for f in (np.quantile, np.nanquantile)]
+
+    with np.errstate(invalid="ignore"):
+        results = zip(take_all(a), take_all(pb.tensor(a)), pb.compile(take_all)(a), strict=True)
+    for expected, found, compiled in results:
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(np.asarray(found), expected)
+        np.testing.assert_allclose(np.asarray(compiled), expected)
 
 
 def test_quantile_of_complex_numbers_raises() -> None:

@@ -11,7 +11,7 @@ PARTS = 4
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_derived_numpy_calls_are_correct_or_raise(part: int) -> None:
-    one_of = PARTS if ALL else 8 * PARTS
+    one_of = PARTS if ALL else 13 * PARTS
     calls = numpy_calls.derive_calls(one_of=one_of, first=part)
     verdicts = [(call, *numpy_calls.judge(call)) for call in calls]
     assert sum(verdict == "right" for _, verdict, _ in verdicts) > len(calls) / 2

@@ -153,7 +153,7 @@ def test_every_op_value_has_shape_and_type_of_rule(op: Any, inputs: Any, params:
     np.testing.assert_array_equal(tensor.numpy(), out)
 
 
-@every_case
+@for_samples(OPS, one_of=2)
 def test_every_op_of_read_only_and_strided_inputs(op: Any, inputs: Any, params: Any) -> None:
     xs = drawn(op, inputs)
     strided = [np.repeat(x, 2, axis=-1)[..., ::2] if x.ndim else x.copy() for x in xs]
@@ -170,7 +170,7 @@ def test_every_op_of_read_only_and_strided_inputs(op: Any, inputs: Any, params: 
             assert a.ndim == 0 or a.flags.writeable
 
 
-@every_case
+@for_samples(OPS, one_of=2, first=1)
 def test_every_op_of_float32_is_float32(op: Any, inputs: Any, params: Any) -> None:
     xs = drawn(op, inputs)
     narrow = [narrowed(x) for x in xs]
@@ -292,7 +292,7 @@ def examples(op: Any, xs: list[Any], inputs: Any, on: Any) -> list[Any]:
     return made
 
 
-@every_case
+@for_samples(OPS, one_of=2)
 def test_vmap_of_every_op_matches_loop(op: Any, inputs: Any, params: Any) -> None:
     """With the examples on any subset of the inputs, and along any axis."""
     xs = drawn(op, inputs)
@@ -310,7 +310,7 @@ def test_vmap_of_every_op_matches_loop(op: Any, inputs: Any, params: Any) -> Non
             close(got, want, 1e-11, 1e-13)
 
 
-@every_flowing_case
+@for_samples(FLOWING, one_of=2, first=1)
 def test_vmap_of_grad_of_every_op_matches_loop(op: Any, inputs: Any, params: Any) -> None:
     """The gradient inside ``vmap`` is that of a loop, and outside it is the sum where an input is the same for all."""
     xs = drawn(op, inputs)
@@ -363,13 +363,13 @@ def check_compiled(op: Any, xs: list[Any], params: Any, tight: tuple[float, floa
     check_all_close(pb.compile(f)(*xs), f(*xs), tight)
 
 
-@for_samples(OPS, one_of=2)  # the others in float32
+@for_samples(OPS, one_of=4)  # others in float32
 def test_every_op_compiled_matches_eager(op: Any, inputs: Any, params: Any) -> None:
     """As machine code, or with its NumPy kernel between machine code, an op gives what it gives; gradients too."""
     check_compiled(op, drawn(op, inputs), params, (1e-11, 1e-13))
 
 
-@for_samples(OPS, one_of=2, first=1)
+@for_samples(OPS, one_of=4, first=2)
 def test_every_op_compiled_matches_eager_in_float32(op: Any, inputs: Any, params: Any) -> None:
     check_compiled(op, [narrowed(x) for x in drawn(op, inputs)], params, (2e-5, 2e-6))
 
@@ -543,7 +543,7 @@ def complex_inputs(op: Any, xs: list[Any], which: int) -> list[Any]:
     return [*xs[:which], np.asarray(x + 1j * side), *xs[which + 1 :]]
 
 
-@every_case
+@for_samples(OPS, one_of=2)
 def test_every_op_of_complex_inputs(op: Any, inputs: Any, params: Any) -> None:
     """A complex input gives the continuation of the real function, with right derivatives, or an error of ours."""
     xs = drawn(op, inputs)
@@ -576,7 +576,7 @@ WHOLE = {"b": [0, 1], "i": [0, 1, 2, 3, 5, 11, 12, 20, 50, -1, -2, -12, -50], "u
 ORDERED = {"polygamma", "zeta", "iv", "ive", "jv"}  # the order has no derivative
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @every_elementwise_op
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8", "bool"])

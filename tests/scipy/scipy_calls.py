@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
-from types import SimpleNamespace
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,12 @@ def load_ours() -> SimpleNamespace:
 
 
 def run(call: str, modules: SimpleNamespace, values: dict[str, Any]) -> Any:
-    return project(eval(call, {**vars(modules), **CONSTANTS, **VALUES, **values}))
+    return project(eval(parse(call), {**vars(modules), **CONSTANTS, **VALUES, **values}))
+
+
+@cache
+def parse(call: str) -> CodeType:
+    return compile(call, "<call>", "eval")
 
 
 def differentiate(f: Callable[[float], float]) -> float:

@@ -20,12 +20,13 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 import scipy_calls  # noqa: E402
 
+OURS, PLAIN = scipy_calls.load_ours(), scipy_calls.load_scipy()
 CALLS = [*scipy_calls.FIRST, *scipy_calls.SECOND]
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_call_of_pb_scipy_matches_finite_differences(call: str) -> None:
-    verdict, why = scipy_calls.judge(call, scipy_calls.load_ours(), scipy_calls.load_scipy())
+    verdict, why = scipy_calls.judge(call, OURS, PLAIN)
     assert verdict == "right" or (verdict == "refused" and call in scipy_calls.FIRST), why
 
 

@@ -100,6 +100,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize(("f", "args", "loops"), CASES, ids=[f.__name__ for f, _, _ in CASES])
 def test_backward_pass_is_traced_as_loop(f: Callable[..., Any], args: tuple[Any, ...], loops: int, dtype: str) -> None:

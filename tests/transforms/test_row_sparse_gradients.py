@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.core import tape
 from pullback.errors import NanError
 
 TABLE = np.random.default_rng(0).normal(size=(12, 3))
@@ -136,7 +137,8 @@ def test_sparse_gradient_of_unread_variables_is_absent():
     assert list(grads) == [t.name]
 
 
-def test_sparse_gradient_of_big_table():
+def test_sparse_gradient_of_big_table(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tape, "RECYCLED", 100_000)  # bytes, instead of 1 MiB
     t = pb.variable(np.ones((100_000, 8), np.float32))
     x = np.ones((5000, 8), np.float32)  # whose cotangents are recycled buffers
     at = np.arange(5000) % 700
