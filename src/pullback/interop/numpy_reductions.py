@@ -211,7 +211,9 @@ def _move_between(low: Value, high: Value, share: Value, method: str) -> Any:
     if method in NO_SHARES:
         return low
     gap = high - low
-    return np.where(strip(share) < 0.5, low + gap * share, high - gap * (1 - share))
+    from_low: Any = low + gap * share
+    from_high: Any = high - gap * (1 - share)
+    return np.where(strip(share) < 0.5, from_low, from_high)
 
 
 def _cov(m: Value, y: Value | None = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:

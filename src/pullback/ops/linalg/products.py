@@ -39,7 +39,8 @@ def matrix_power(x: TensorLike, n: int) -> Any:
     if n < 0:
         return matrix_power(inv(x), -n)
     if n == 0:
-        return np.zeros_like(x) + np.eye(x.shape[-1], dtype=x.dtype)
+        identity: Any = np.eye(x.shape[-1], dtype=x.dtype)
+        return np.zeros_like(x) + identity
     if n == 3:
         return (x @ x) @ x
     square, result = x, x if n % 2 else None  # in the order in which NumPy multiplies

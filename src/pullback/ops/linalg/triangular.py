@@ -87,7 +87,8 @@ def solve_by_blocks(a: Array, b: Array, lower: bool) -> Any:
     for start in starts if lower else reversed(starts):
         own = slice(start, min(start + BLOCK_ROWS, n))
         done = slice(start) if lower else slice(own.stop, n)
-        right = b[..., own, :] - a[..., own, done] @ z[..., done, :]
+        known: Any = a[..., own, done] @ z[..., done, :]
+        right = b[..., own, :] - known
         block = take_triangle(a[..., own, own], lower)
         # the inverse of a block pays for many columns
         z[..., own, :] = np.linalg.inv(block) @ right if columns > BLOCK_ROWS else np.linalg.solve(block, right)

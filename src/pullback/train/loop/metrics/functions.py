@@ -535,7 +535,8 @@ def circle(
     """
     y, p = check_numbers("circle", "y_true", y_true), check_numbers("circle", "y_pred", y_pred)
     labels = np.reshape(y, -1)
-    distance = np.maximum(1.0 - p @ p.T, 0.0)
+    similarity: Any = p @ p.T
+    distance = np.maximum(1.0 - similarity, 0.0)
     same = labels[:, None] == labels[None, :]
     others = ~np.eye(labels.size, dtype=bool) if remove_diagonal else True
     near = gamma * np.maximum(margin + distance, 0.0) * (distance - margin)

@@ -61,7 +61,8 @@ def _to_hsv(layer: Layer, x: Value) -> tuple[Any, Any, Any]:
     most, least = np.maximum(np.maximum(r, g), b), np.minimum(np.minimum(r, g), b)
     width = most - least
     safe = np.where(width == 0, 1.0, width)
-    sector = np.where(most == r, (g - b) / safe, np.where(most == g, (b - r) / safe + 2.0, (r - g) / safe + 4.0))
+    not_red = np.where(most == g, (b - r) / safe + 2.0, (r - g) / safe + 4.0)
+    sector = np.where(most == r, (g - b) / safe, not_red)
     hue = np.where(width == 0, 0.0, sector / 6.0)
     return hue - np.floor(hue), np.where(most > 0, width / np.where(most > 0, most, 1.0), 0.0), most
 
