@@ -63,7 +63,7 @@ def change_selection(x: Any) -> Any:
     z = y
     z *= 2  # a copy of the elements, with two names
     y[y > 3] = 3.0
-    return y.sum() + y[y < 3].sum() + np.where(y > 2, y, 0).sum() + np.any(y > 100) + x.sum()
+    return y.copy().sum() + y[y < 3].sum() + np.where(y > 2, y, 0).sum() + np.any(y > 100) + x.sum()
 
 
 PROGRAMS = [

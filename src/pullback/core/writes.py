@@ -167,7 +167,7 @@ def is_view(z: Any, base: Any, op: Any, params: dict[str, Any]) -> bool:
 
 def mark_as_array(x: T) -> T:
     """Return a new tensor, which is an array in NumPy even without axes: ``+=`` changes it for every name of it."""
-    if isinstance(x, Tensor) and not x.shape:
+    if isinstance(x, Tensor) and not x.ndim:
         links: Links | None = getattr(x, "links", None)
         if links is None:
             x.links = UNLINKED_ARRAY
@@ -180,7 +180,7 @@ def mark_as_array(x: T) -> T:
 
 def is_array(x: Tensor) -> bool:
     """Return whether a tensor is an array that NumPy writes into, and not a number."""
-    if x.shape:
+    if x.ndim:
         return True
     links: Links | None = getattr(x, "links", None)
     return (links is not None and links.is_array) or base_links(x.read()) is not None

@@ -139,7 +139,7 @@ def _astype_method(
     if not copy and x.dtype == as_dtype(dtype, "astype"):
         return x
     made = cast(x, dtype)
-    if not made.shape:
+    if not made.ndim:
         return mark_as_array(made) if is_array(x) else made
     return made if order == "K" else np.copy(made, order=order)  # type: ignore[call-overload]
 
@@ -151,7 +151,7 @@ def _copy_method(x: Tensor) -> Any:
     Tensor([1. , 2.5], dtype=float32)
     """
     made = clone(x)
-    return mark_as_array(made) if not made.shape and is_array(x) else made
+    return mark_as_array(made) if not made.ndim and is_array(x) else made
 
 
 alias("astype", _astype_method)
