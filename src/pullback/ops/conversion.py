@@ -148,7 +148,7 @@ def _copy_method(x: Tensor) -> Any:
     """Return a copy, through which gradients pass.
 
     >>> pb.tensor([1.0, 2.5]).copy()
-    Tensor([1. , 2.5], dtype=float32)
+    Tensor([1., 2.5], dtype=float32)
     """
     made = clone(x)
     return mark_as_array(made) if not made.ndim and is_array(x) else made
