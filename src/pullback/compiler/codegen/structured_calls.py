@@ -12,9 +12,8 @@ from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.scalar_loop import ScalarLoop
 from pullback.compiler.ir.graph import Node, find_contiguous
 from pullback.compiler.ir.kinds import CONSTANT, LOOP, MAP, SWITCH, WHILE, Kind
-from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.order import ScheduledStep
-from pullback.compiler.schedule.schedule import BodyPlan, StructurePlan, count_body_bytes
+from pullback.compiler.schedule.structures import StructurePlan, begins_in_stack
 
 
 def call_structure(
@@ -40,7 +39,7 @@ def call_structure(
             names.append(inner.close_body(calls))
             described += [f"  {line}" for line in inner.described]
         module.described += [f"{n.name} {' '.join(map(str, n.data.counts))}:", *described]
-        writer = WRITERS[n.kind](n, plan.bodies, names, places)
+        writer = WRITERS[n.kind](n, plan, names, places)
         function = writer.write(len(given))
         module.helpers.update(writer.code.helpers)
         module.declared |= writer.code.declared
@@ -60,11 +59,10 @@ def _write_scalar_loop(module: ModuleBuilder, n: Node, results: dict[int, int], 
 class StructureFunction(ABC):
     """Writes a function that calls bodies; its parameters are the addresses of operands, results and scratch memory."""
 
-    def __init__(self, n: Node, bodies: tuple[BodyPlan, ...], names: list[str], results: dict[int, int]) -> None:
-        self.data, self.bodies, self.names = n.data, bodies, names
+    def __init__(self, n: Node, plan: StructurePlan, names: list[str], results: dict[int, int]) -> None:
+        self.data, self.plan, self.bodies, self.names = n.data, plan, plan.bodies, names
         self.results = results  # by number of a result: the parameter that is its address
         self.code = Code()
-        self.spare = count_body_bytes(bodies)  # the offset in scratch memory from which on it is free
 
     def write(self, params: int) -> Function:
         """Return the function; its last parameter is the scratch memory."""
@@ -85,14 +83,13 @@ class StructureFunction(ABC):
         """Write a second name for a pointer."""
         self.code.line(f"%{name} = getelementptr i8, ptr {pointer}, i64 0")
 
-    def allocate(self, size: int) -> str:
-        """Return the address of ``size`` bytes of scratch memory that nothing else uses."""
-        at, self.spare = self.spare, self.spare + round_up(size)
-        return self.code.at("i8", "%scratch", at)
+    def find_scratch(self, name: str, k: int) -> str:
+        """Return the address of a value in scratch memory."""
+        return self.code.at("i8", "%scratch", self.plan.offsets[name, k])
 
-    def find_result(self, i: int, size: int) -> str:
+    def find_result(self, i: int) -> str:
         """Return the address to which a result is written: in scratch memory, if nothing reads it."""
-        return f"%a{self.results[i]}" if i in self.results else self.allocate(size)
+        return f"%a{self.results[i]}" if i in self.results else self.find_scratch("result", i)
 
     def store(self, body: int, n: Node, pointer: str) -> None:
         """Store an address in the slot that a body has for a value."""
@@ -123,7 +120,7 @@ class LoopFunction(StructureFunction):
         inputs, outputs = loop.body.inputs, loop.body.outputs
         self.first: int = loop.length - 1 if loop.reverse else 0
         self.last: int = loop.length - 1 - self.first
-        self.stacks = {k: i for i, k in loop.find_stacks().items() if i in self.results}
+        self.stacks = self.plan.stacks
         self._begin_loop()
         code.jump("step")
         code.begin("step")
@@ -145,7 +142,7 @@ class LoopFunction(StructureFunction):
         code.branch(code.op(f"icmp eq i64 %t, {self.last}"), "done", "step")
         code.begin("done")
         for k in self.stacks:
-            if not self._is_begun_in(k) and k in self.results:
+            if k in self.results and not begins_in_stack(loop, self.stacks, k):
                 code.copy_bytes(f"%a{self.results[k]}", f"%next{k}", outputs[k].nbytes)
 
     def _begin_loop(self) -> None:
@@ -157,24 +154,20 @@ class LoopFunction(StructureFunction):
             self._begin_carry(k)
         for i in range(loop.carry, len(outputs)):
             if i not in self.results:  # it is not read: all steps write it to the same place
-                self.store(0, outputs[i], self.allocate(outputs[i].nbytes))
-
-    def _is_begun_in(self, k: int) -> bool:
-        """Return whether the stacked values of a part of the carry are those before each step, not after it."""
-        return self.data.body.outputs[self.stacks[k]] is self.data.carry_inputs[k]
+                self.store(0, outputs[i], self.find_scratch("result", i))
 
     def _begin_carry(self, k: int) -> None:
         """Name the places of a part of the carry: before the first step, and those that steps write to in turn."""
         begin, size = f"%a{self.data.constants + k}", self.data.carry_inputs[k].nbytes
         if k not in self.stacks:
-            pair = [self.find_result(k, size), self.allocate(size)]
+            pair = [self.find_result(k), self.find_scratch("other", k)]
             self.alias(f"odd{k}", pair[(self.data.length - 1) % 2])
             self.alias(f"even{k}", pair[self.data.length % 2])
-        elif self._is_begun_in(k):
+        elif begins_in_stack(self.data, self.stacks, k):
             place = self.code.at("i8", f"%a{self.results[self.stacks[k]]}", self.first * size)
             self.code.copy_bytes(place, begin, size)
             begin = place
-            self.alias(f"result{k}", self.find_result(k, size))
+            self.alias(f"result{k}", self.find_result(k))
         self.alias(f"begin{k}", begin)
 
     def _write_carry(self, k: int) -> None:
@@ -183,7 +176,7 @@ class LoopFunction(StructureFunction):
         self.store(0, self.data.carry_inputs[k], f"%in{k}")
         if k not in self.stacks:
             self.alias(f"next{k}", f"%out{k}")
-        elif self._is_begun_in(k):
+        elif begins_in_stack(self.data, self.stacks, k):
             ahead = self.code.at("i8", f"%a{self.results[self.stacks[k]]}", self.code.op(f"mul i64 %following, {size}"))
             is_last = self.code.op(f"icmp eq i64 %t, {self.last}")
             self.code.line(f"%next{k} = select i1 {is_last}, ptr %result{k}, ptr {ahead}")
@@ -205,11 +198,11 @@ class WhileFunction(StructureFunction):
         for i in range(data.constants):
             self.store(0, condition.inputs[i], f"%a{i}")
             self.store(1, body.inputs[i], f"%a{i}")
-        goes_on = self.allocate(1)
+        goes_on = self.find_scratch("condition", 0)
         self.store(0, condition.outputs[0], goes_on)
-        for k, x in enumerate(carried):
-            self.alias(f"odd{k}", self.allocate(x.nbytes))
-            self.alias(f"even{k}", self.allocate(x.nbytes))
+        for k in range(len(carried)):
+            self.alias(f"odd{k}", self.find_scratch("odd", k))
+            self.alias(f"even{k}", self.find_scratch("even", k))
         code.jump("head")
         code.begin("head")
         for k in range(len(carried)):
@@ -238,7 +231,7 @@ class SwitchFunction(StructureFunction):
 
     def write_calls(self) -> None:
         branches, code = self.data.branches, self.code
-        places = [self.find_result(i, o.nbytes) for i, o in enumerate(branches[0].outputs)]
+        places = [self.find_result(i) for i in range(len(branches[0].outputs))]
         number = code.load("i64", "%a0")
         cases = " ".join(f"i64 {i}, label %case{i}" for i in range(1, len(branches) - 1))
         is_last = code.op(f"icmp sge i64 {number}, {len(branches) - 1}")

@@ -26,17 +26,17 @@ from pullback.compiler.ir.kinds import (
     Kind,
 )
 from pullback.compiler.ir.structured import Loop
-from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.deduplicate_kernels import LoopPlanner, PlannedLoops
 from pullback.compiler.schedule.fourier import plan_fourier
 from pullback.compiler.schedule.fuse import Fused, Kernel, find_stored_base, fuse
 from pullback.compiler.schedule.matrices import find_overwritable_right_sides, plan_matrices
-from pullback.compiler.schedule.memory import Memory, plan_memory
+from pullback.compiler.schedule.memory import plan_memory
 from pullback.compiler.schedule.order import ScheduledStep, order_steps
 from pullback.compiler.schedule.products import schedule_product
 from pullback.compiler.schedule.rows import plan_rows
 from pullback.compiler.schedule.scans import plan_scan
 from pullback.compiler.schedule.scatters import plan_scatter, plan_spaced
+from pullback.compiler.schedule.structures import IN_REGISTERS, BodyPlan, plan_structure
 from pullback.compiler.schedule.windows import WindowCall, plan_windows
 from pullback.compiler.schedule.work import Work, estimate_time
 from pullback.compiler.target import Options, Target
@@ -63,27 +63,6 @@ def schedule(fused: Fused, outputs: Sequence[Node], target: Target, options: Opt
     return order_steps([planner.plan(step) for step in steps], outputs)
 
 
-class BodyPlan(NamedTuple):
-    """The plan of the body of a loop or a branch: its steps in order, and the memory of one run."""
-
-    graph: Graph
-    steps: tuple[ScheduledStep, ...]
-    memory: Memory
-
-    def __str__(self) -> str:
-        return "\n".join(["body:", *map(str, self.steps)])
-
-
-class StructurePlan(NamedTuple):
-    """The plan of a loop or of branches: their bodies; none for a loop over numbers, which stay in registers."""
-
-    bodies: tuple[BodyPlan, ...]
-    is_in_registers: bool = False
-
-    def __str__(self) -> str:
-        return "in registers" if self.is_in_registers else "\n".join(map(str, self.bodies))
-
-
 class StepPlanner:
     """Plans the steps of a program one by one."""
 
@@ -106,14 +85,14 @@ class StepPlanner:
         return _make_step(step, plan, (step,), read, scratch, overwritable)
 
     def _plan_bodies(self, n: Node) -> ScheduledStep:
-        """Return a loop or branches as a step; its scratch memory also holds the carry twice, and unused results."""
+        """Return a loop or branches as a step."""
         results = tuple(s for s in self.fused.steps if isinstance(s, Node) and s.kind is RESULT and s.args[0] is n)
         read = tuple(find_stored_base(n, a) for a in n.args)
         if n.kind is LOOP and _is_scalar_loop(n.data):
-            return _make_step(n, StructurePlan((), True), results, read, {})
-        plan = StructurePlan(tuple(self._plan_body(body) for body in n.data.bodies))
-        own = sum(round_up(o.nbytes) for body in n.data.bodies for o in body.outputs)
-        return _make_step(n, plan, results, read, {"scratch": count_body_bytes(plan.bodies) + 2 * own})
+            return _make_step(n, IN_REGISTERS, results, read, {})
+        bodies = tuple(self._plan_body(body) for body in n.data.bodies)
+        plan = plan_structure(n, bodies, {r.data for r in results})
+        return _make_step(n, plan, results, read, {"scratch": plan.scratch_bytes})
 
     def _plan_body(self, graph: Graph) -> BodyPlan:
         options = self.options._replace(guarded=False)
@@ -158,11 +137,6 @@ def _is_scalar_loop(loop: Loop) -> bool:
         and (n.kind is VIEW or not any(x.number in constants and x.size != 1 for x in n.args))
         for n in loop.body.nodes
     ) and all(x.size == 1 for x in loop.body.outputs)
-
-
-def count_body_bytes(plans: Sequence[BodyPlan]) -> int:
-    """Return the bytes that the bodies of a loop or of branches need, one at a time."""
-    return max(round_up(plan.memory.layout.arena) for plan in plans)
 
 
 def _count_scratch(plan: Any) -> dict[str, int]:
