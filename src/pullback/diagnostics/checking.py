@@ -130,8 +130,8 @@ class Check:
             raise GradientError("check_grads: none of the arguments is a float, so there is no derivative to check.")
 
     def run(self, order: int, modes: Sequence[str]) -> None:
-        given = [x for x, on in zip(self.xs, self.on, strict=True) if on]
-        weights = [to_double(_draw_like(y, k)) for k, y in enumerate(self.results(given))]
+        inputs = [x for x, on in zip(self.xs, self.on, strict=True) if on]
+        weights = [to_double(_draw_like(y, k)) for k, y in enumerate(self.results(inputs))]
         if not weights:
             raise GradientError("check_grads: f returned no float, so there is no derivative to check.")
 
@@ -140,7 +140,7 @@ class Check:
                 [np.sum(np.real(np.conjugate(w) * y)) for w, y in zip(weights, self.results(xs), strict=True)]
             )
 
-        self.compare(scalar, given, order, 1, modes, "")
+        self.compare(scalar, inputs, order, 1, modes, "")
 
     def results(self, xs: Sequence[Any]) -> list[Any]:
         """Return the floats that ``f`` gives for these inputs, in the places of those it was given."""

@@ -85,10 +85,10 @@ def report_origin(
     def lift(x: object, label: str) -> Any:
         if not lifts(x):
             return x
-        made = monitor.lift(as_leaf(x, "debug_nans"))
-        if monitor.watches(made):
-            made.note.label = label
-        return made
+        watched = monitor.lift(as_leaf(x, "debug_nans"))
+        if monitor.watches(watched):
+            watched.note.label = label
+        return watched
 
     def lift_all(a: Any, name: Any) -> Any:
         if type(a) in (list, tuple) and type(name) is list:  # a list of inputs, also if they are plain numbers
@@ -96,8 +96,8 @@ def report_origin(
         labels = iter([label for label, _ in name_leaves(name, a)])
         return map_whole(lambda x: lift(x, next(labels, "")), a)
 
-    given = [lift_all(a, _name_argument(names, i, a, lifts)) for i, a in enumerate(args)]
-    out = monitor.run(call, *given, **kwargs)
+    lifted = [lift_all(a, _name_argument(names, i, a, lifts)) for i, a in enumerate(args)]
+    out = monitor.run(call, *lifted, **kwargs)
     leaves = tree.leaves(out)
     called = names.results if len(names.results) == len(leaves) else ["the result"] * len(leaves)
     results = [MonitoredResult(name, v, monitor.note_of(v)) for name, v in zip(called, leaves, strict=True)]

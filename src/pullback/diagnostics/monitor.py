@@ -163,9 +163,9 @@ class Watched(Wrapped):
     note: Any = vars(Tensor)["via"]
 
     def twin(self) -> Watched:
-        made = Watched()
-        made.array, made.monitor, made.note = self.array, self.monitor, self.note
-        return made
+        copy = Watched()
+        copy.array, copy.monitor, copy.note = self.array, self.monitor, self.note
+        return copy
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -198,18 +198,18 @@ class Watched(Wrapped):
         monitor = self.monitor
         on = [monitor.watches(a) for a in args]
         arrays = [a.array if b else a for a, b in zip(args, on, strict=True)]
-        given = [a.note if b else a for a, b in zip(args, on, strict=True)]
+        inputs = [a.note if b else a for a, b in zip(args, on, strict=True)]
         if op.custom:
-            body = WatchedOp(op, monitor, given)
+            body = WatchedOp(op, monitor, inputs)
             zs = body.apply(arrays)
-            origins = [[m] if m is not None else given for m in body.made or [None] * len(zs)]
+            origins = [[m] if m is not None else inputs for m in body.made or [None] * len(zs)]
             return tuple(
                 monitor.add_note(unwrap_constant(z), op.name, op, a, {}) for z, a in zip(zs, origins, strict=True)
             )
         z = op.call(arrays, params)
         if type(z) is tuple:  # an op with several results
-            return tuple(monitor.add_note(unwrap_constant(part), op.name, op, given, params) for part in z)
-        return monitor.add_note(unwrap_constant(z), op.name, op, given, params)
+            return tuple(monitor.add_note(unwrap_constant(part), op.name, op, inputs, params) for part in z)
+        return monitor.add_note(unwrap_constant(z), op.name, op, inputs, params)
 
 
 class WatchedOp(WrappingOp):
@@ -278,9 +278,9 @@ class Monitor(PassObserver):
         note = Note(len(self.notes), name, op, args, params, value)
         note.locate(sys._getframe(1), self.purposes)
         self.notes.append(note)
-        made = Watched()
-        made.array, made.monitor, made.note = value, self, note
-        return made
+        watched = Watched()
+        watched.array, watched.monitor, watched.note = value, self, note
+        return watched
 
     def note_of(self, x: Operand | None) -> Note | None:
         """Return the note of a value, also of one under other levels; None if it has none."""

@@ -95,8 +95,8 @@ class MonitoredRun:
         step = r.via.original
         if step.op is None:  # a gradient that the user gave keeps what it will
             return []
-        kept = [v for v, needed in zip(r.via.original.values(r), step.needs, strict=False) if needed]
-        return [v for v in [*kept, *([r.value] if step.needs_z else [])] if isinstance(v, ARRAYS)]
+        saved = [v for v, needed in zip(r.via.original.values(r), step.needs, strict=False) if needed]
+        return [v for v in [*saved, *([r.value] if step.needs_z else [])] if isinstance(v, ARRAYS)]
 
 
 def is_number(x: Any) -> bool:

@@ -37,12 +37,12 @@ class Event:
 
     def __init__(self, visit: Visit) -> None:
         note, index = visit.note, visit.index
-        about, of, given = note.about, note, note.args
+        about, of, operands = note.about, note, note.args
         self.op: str = about.name
         if about is not note:
-            of, given = about, about.args
+            of, operands = about, about.args
         elif note.tangent_of is not None:
-            self.op, given = note.tangent_of[0].name, note.tangent_of[1]
+            self.op, operands = note.tangent_of[0].name, note.tangent_of[1]
         self.note, self.chain = note, _make_links(list_path(visit))
         self.phase = BACKWARD if note.backward else FORWARD
         self.file, self.line, self.where = note.file, note.line, note.where
@@ -52,7 +52,7 @@ class Event:
         self.index: Index = index[split:]
         self.output: Any = note.array[index]
         self.operands = [_locate_argument(a, note, note, index) for a in note.args]
-        self.inputs: list[Any] = [_locate_argument(a, of, note, index) for a in given]
+        self.inputs: list[Any] = [_locate_argument(a, of, note, index) for a in operands]
         self.outside = any(not isinstance(a, Note) for a, _ in list_bad_inputs(note, index))
 
     @property
@@ -65,7 +65,7 @@ class Event:
 
     def __str__(self) -> str:
         note = self.note
-        made = f"{_format_call(note.name, self.operands)} = {_format_value(self.output)}"
+        text = f"{_format_call(note.name, self.operands)} = {_format_value(self.output)}"
         place = f"index {list(self.index)}" if self.index else "a scalar"
         if self.example is not None:
             place += f" of example {self.example}"
@@ -76,9 +76,9 @@ class Event:
         if self.derivative:
             order = {1: "", 2: "second ", 3: "third "}.get(max(note.order, 1), "higher ")
             at = _format_call(self.op, self.inputs)
-            return f"the {order}derivative of {self.op} at {self.where}, at {at}: {made} ({place})"
+            return f"the {order}derivative of {self.op} at {self.where}, at {at}: {text} ({place})"
         within = f", in the gradient of {note.owner.name} ({note.owner.where})" if note.owner is not None else ""
-        return f"{self.op} at {self.where}{within}: {made} ({place})"
+        return f"{self.op} at {self.where}{within}: {text} ({place})"
 
 
 def _locate_argument(a: object, of: Note, note: Note, index: Index) -> Any:
@@ -178,8 +178,8 @@ class NanReport(Reported):
             return render_frame("no NaN, no infinity", [], str(self))
         facts = [f"{self.op} in the {self.phase} pass", self.where] if self.op else []
         rows = [(f"{link.op} ({link.phase})", link.where) for link in self.chain]
-        way = render_table(["from the first to the result", "line"], rows) if len(rows) > 1 else ""
-        return render_frame("NaN or infinity", facts, render_text(self), way)
+        path = render_table(["from the first to the result", "line"], rows) if len(rows) > 1 else ""
+        return render_frame("NaN or infinity", facts, render_text(self), path)
 
 
 def _name_arguments(note: Note) -> list[str]:

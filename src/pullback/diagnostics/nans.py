@@ -209,8 +209,8 @@ def _check_compiled(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
 
 
 def _assign_all(variables: Sequence[Any], values: Sequence[Any]) -> None:
-    for v, held in zip(variables, values, strict=True):
-        v.hold(held.value)
+    for v, value in zip(variables, values, strict=True):
+        v.hold(value.value)
 
 
 def _name_function(args: tuple[Any, ...]) -> UserNames:

@@ -81,7 +81,7 @@ def draw_steps(steps: list[RecordedStep]) -> Picture:
 
 
 def _make_box(step: RecordedStep) -> GraphBox:
-    given = step.op == GIVEN
+    is_input = step.op == GIVEN
     return GraphBox(
         label=step.name or step.op,
         below=f"{step.dtype}{list(step.shape)}",
@@ -89,7 +89,7 @@ def _make_box(step: RecordedStep) -> GraphBox:
         fill="rgba(200,0,160,.35)" if step.value.nans or step.value.infinities else "rgba(128,128,128,.12)",
         stroke="rgb(200,0,160)" if step.is_bad else "rgba(128,128,128,.7)",
         title="; ".join(step.rules),
-        is_input=given,
+        is_input=is_input,
     )
 
 

@@ -131,8 +131,8 @@ class Explained(Examined):
     def __call__(self, *args: object, **kwargs: object) -> Explanation:
         ran = MonitoredRun(self.__wrapped__, args, kwargs)
         leaves = [x for a in args for _, x in name_leaves("", a) if is_number(x)]
-        given = [*leaves, *[None] * (len(ran.inputs) - len(leaves))]
-        reports = [_report_input(ran, i, g, x) for i, g, x in zip(ran.inputs, ran.gradients, given, strict=True)]
+        values = [*leaves, *[None] * (len(ran.inputs) - len(leaves))]
+        reports = [_report_input(ran, i, g, x) for i, g, x in zip(ran.inputs, ran.gradients, values, strict=True)]
         explanation = Explanation(reports)
         explanation.record = make_record(ran, self.__name__)
         return explanation
@@ -184,8 +184,8 @@ def _report_missing(
     """Report on an input that has no gradient."""
     if len(live) == 1 and not cuts:
         return InputReport(name, "not used", [], _describe_captured(ran.f, leaf))
-    lost = [_make_end(n, why) for n, why in cuts] or [PathEnd(*cut) for cut in _list_unreturned(ran)]
-    return InputReport(name, "missing", lost, "" if lost else _describe_unused(live))
+    ends = [_make_end(n, why) for n, why in cuts] or [PathEnd(*cut) for cut in _list_unreturned(ran)]
+    return InputReport(name, "missing", ends, "" if ends else _describe_unused(live))
 
 
 def _follow_input(ran: MonitoredRun, begin: Note) -> tuple[dict[int, Note], list[tuple[Note, str]]]:
@@ -257,19 +257,19 @@ def _describe_captured(f: Callable[..., Any], leaf: Any) -> str:
         around = {**found.globals, **found.nonlocals}
     except TypeError:  # not a Python function
         around = {}
-    for name, held in around.items():
-        if held is leaf or (isinstance(held, ARRAYS) and _is_same(held, leaf)):
+    for name, value in around.items():
+        if value is leaf or (isinstance(value, ARRAYS) and _is_same(value, leaf)):
             return (
                 f"nothing is computed with it; the function uses '{name}' from outside, which holds the same numbers "
                 "but is another thing: use the argument"
             )
-    names = [name for name, held in around.items() if isinstance(held, ARRAYS)]
+    names = [name for name, value in around.items() if isinstance(value, ARRAYS)]
     more = f"; values from outside ({', '.join(names)}) have no gradient here" if names else ""
     return f"nothing is computed with it{more}"
 
 
-def _is_same(held: Any, leaf: Value) -> bool:
+def _is_same(value: Any, leaf: Value) -> bool:
     if leaf is None:
         return False
-    a, b = np.asarray(all_values(held)), np.asarray(all_values(leaf))
+    a, b = np.asarray(all_values(value)), np.asarray(all_values(leaf))
     return a.shape == b.shape and bool(np.array_equal(a, b))

@@ -122,9 +122,9 @@ def _make_step(note: Note, names: dict[int, str], kept: int) -> TraceStep:
     low = high = None
     if values.size and values.dtype.kind in "fiub":
         low, high = float(values.min()), float(values.max())
-    given = note.op is None and note.name == GIVEN
+    is_input = note.op is None and note.name == GIVEN
     inputs = [_format_operand(a, names) for a in note.args] + [f"{k}={v!r}" for k, v in _list_changed_params(note)]
-    where = "" if given or not note.file else format_place(note.file, note.line)
+    where = "" if is_input or not note.file else format_place(note.file, note.line)
     shape = values.shape[max(note.examples, 0) :]
     return TraceStep(
         names[note.number],

@@ -103,15 +103,15 @@ def make_record(ran: MonitoredRun, name: str) -> Record:
 
 def list_notes(ran: MonitoredRun, with_rules: bool) -> list[Note]:
     """Return the notes of the program in order, with or without those of derivative rules."""
-    wanted: dict[int, Note] = {}
+    needed: dict[int, Note] = {}
     todo = [r.note for r in [*ran.inputs, *ran.values] if r.note is not None]
     todo += [note for note, _, _ in ran.nodes if note is not None]
     while todo:
         note = skip_passed(todo.pop())
-        if note.number not in wanted and (with_rules or not note.backward):
-            wanted[note.number] = note
+        if note.number not in needed and (with_rules or not note.backward):
+            needed[note.number] = note
             todo += [a for a in note.args if isinstance(a, Note)]
-    return [wanted[number] for number in sorted(wanted)]
+    return [needed[number] for number in sorted(needed)]
 
 
 def skip_passed(note: Note) -> Note:

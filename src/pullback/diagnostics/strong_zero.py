@@ -50,13 +50,13 @@ class StrongZero(PassObserver):
     def cache_key(self) -> Any:
         return "strong zero"
 
-    def fix_tangent(self, made: Dual, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-        return made.tangent if is_finite(made.tangent) else _recompute_tangent(op, args, params, made)
+    def fix_tangent(self, result: Dual, op: Op, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        return result.tangent if is_finite(result.tangent) else _recompute_tangent(op, args, params, result)
 
 
-def _recompute_tangent(op: Op, args: tuple[Any, ...], params: dict[str, Any], made: Dual) -> Any:
+def _recompute_tangent(op: Op, args: tuple[Any, ...], params: dict[str, Any], result: Dual) -> Any:
     """Return the tangent recomputed input by input, without products of zero tangents and non-finite derivatives."""
-    primals, tangents = made.split_operands(args)
+    primals, tangents = result.split_operands(args)
     terms = []
     for i, tangent in enumerate(tangents):
         if tangent is None:
@@ -64,17 +64,17 @@ def _recompute_tangent(op: Op, args: tuple[Any, ...], params: dict[str, Any], ma
 
         def push(t: Array, change: Callable[..., Any], i: int = i) -> Any:
             at = [p if j == i else change(p) for j, p in enumerate(primals)]
-            return op.jvp(made.primal, at, [t if j == i else None for j in range(len(at))], params)
+            return op.jvp(result.primal, at, [t if j == i else None for j in range(len(at))], params)
 
         t = push(tangent, lambda p: p)
         if t is not None:
-            terms.append(t if is_finite(t) else _strengthen_tangent(op, t, tangent, made.shape, push))
-    return np.broadcast_to(add_terms(terms), made.shape) if terms else None
+            terms.append(t if is_finite(t) else _strengthen_tangent(op, t, tangent, result.shape, push))
+    return np.broadcast_to(add_terms(terms), result.shape) if terms else None
 
 
-def _strengthen_tangent(op: Op, t: Value, given: Array, shape: Shape, push: Callable[..., Any]) -> Any:
+def _strengthen_tangent(op: Op, t: Value, tangent: Array, shape: Shape, push: Callable[..., Any]) -> Any:
     if op.elementwise:
-        return select(np.broadcast_to(given == 0, shape), 0, np.broadcast_to(t, shape))
+        return select(np.broadcast_to(tangent == 0, shape), 0, np.broadcast_to(t, shape))
     if isinstance(op.d, linear) and len(op.inputs) > 1:
-        return sum_products(t, given, push)
-    return select(np.all(given == 0), 0, t)
+        return sum_products(t, tangent, push)
+    return select(np.all(tangent == 0), 0, t)

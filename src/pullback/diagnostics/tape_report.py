@@ -52,27 +52,27 @@ class Notes:
         """Note a node, with the operands that are kept."""
         step = r.via.original
         inputs = [v if node is None else node for node, v in zip(step.operands(r), step.values(r), strict=True)]
-        given = [self._operand(a) for a in inputs if isinstance(a, ARRAYS)]
+        operands = [self._operand(a) for a in inputs if isinstance(a, ARRAYS)]
         value = r.value if isinstance(r.value, ARRAYS) else 0.0  # a big one that no rule needs is not kept
-        note = self.values[id(r)] = self.add(getattr(step.op, "name", "custom gradient"), step.op, given, value)
+        note = self.values[id(r)] = self.add(getattr(step.op, "name", "custom gradient"), step.op, operands, value)
         note.file, note.line = self.places.get(id(r), ("", 0))
 
     def _operand(self, a: Any) -> Any:
         if not isinstance(a, Tensor) or id(a) in self.values:
             return self.values.get(id(a), a)
-        made = self.add(GIVEN, None, (), a.value if isinstance(a.value, ARRAYS) else 0.0)
-        return self.values.setdefault(id(a), made)
+        note = self.add(GIVEN, None, (), a.value if isinstance(a.value, ARRAYS) else 0.0)
+        return self.values.setdefault(id(a), note)
 
     def add_backward(self, r: Any) -> None:
         """Note the backward pass through a node."""
         owner = self.values[id(r)]
         if isinstance(r.g, ARRAYS) and id(r) not in self.cotangents:
             self.cotangents[id(r)] = self.add(SEED, None, (), r.g)
-        given = [self.cotangents[id(r)]] if id(r) in self.cotangents else []
+        seeds = [self.cotangents[id(r)]] if id(r) in self.cotangents else []
         for a, d in list_cotangents(r):
             add_cotangent(a, d)
             result = [owner] if r.via.original.needs_z else []  # where a rule computes with the result of its op
-            note = self.add(f"{owner.name}'", owner.op, [*given, *owner.args, *result], d, owner)
+            note = self.add(f"{owner.name}'", owner.op, [*seeds, *owner.args, *result], d, owner)
             before = self.cotangents.get(id(a))
             self.cotangents[id(a)] = note if before is None else self.add("add", None, [before, note], a.g, owner)
 
@@ -88,7 +88,7 @@ def check_pulled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 def _report(tape: Any, known: Any, seeds: Sequence[Any], sources: Any) -> NanReport:
     nodes, notes = list(tape._tape.list_steps()), Notes(tape._tape)
-    wanted = [n for s in sources for n in tape._list_leaves(s) or [tape._find_node(s, known)] if n is not None]
+    leaves = [n for s in sources for n in tape._list_leaves(s) or [tape._find_node(s, known)] if n is not None]
     with unwatch(nodes), watch_below(tape._tape.level):
         try:
             for r in nodes:
@@ -102,5 +102,5 @@ def _report(tape: Any, known: Any, seeds: Sequence[Any], sources: Any) -> NanRep
         finally:
             for r in known.values():
                 r.g = None
-    found = [notes.cotangents[id(n)] for n in wanted if id(n) in notes.cotangents]
+    found = [notes.cotangents[id(n)] for n in leaves if id(n) in notes.cotangents]
     return NanReport([MonitoredResult("the gradient", note.value, note) for note in found], notes.notes)

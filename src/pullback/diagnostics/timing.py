@@ -103,7 +103,7 @@ def benchmark(
                 name,
                 median(times[i]),
                 first_calls[i],
-                median(first / own for first, own in zip(times[0], times[i], strict=True)),
+                median(first / time for first, time in zip(times[0], times[i], strict=True)),
                 _find_difference(results[0], results[i]),
             )
             for i, name in enumerate(named)

@@ -216,9 +216,9 @@ def check_keywords(thing: Thing, home: str = "", name: str = "") -> Thing:
     if not isinstance(thing, FunctionType) or hasattr(thing, "op") or not _takes_keywords(thing):
         return thing
     if "checked" not in vars(thing):
-        made = _wrap(thing)
-        made.__qualname__ += ".checked"  # by which pickle finds it if it has no public name
-        thing.checked = made.checked = made  # type: ignore[attr-defined]
+        wrapped = _wrap(thing)
+        wrapped.__qualname__ += ".checked"  # by which pickle finds it if it has no public name
+        thing.checked = wrapped.checked = wrapped  # type: ignore[attr-defined]
     public = vars(thing)["checked"]
     if home and getattr(sys.modules[public.__module__], public.__name__, None) is not public:
         public.__module__, public.__qualname__ = home, name

@@ -71,9 +71,9 @@ def model(model: Any) -> Picture:
         boxes = [GraphBox("input", format_shape(model.shapes) if model.is_built() else "", [], is_input=True)]
     else:
         layers = [config["layers"][layer] for layer, _ in config["steps"]]
-        inputs = [given for _, given in config["steps"]]
+        inputs = [numbers for _, numbers in config["steps"]]
         boxes = [GraphBox(f"input {i}", format_shape(s), [], is_input=True) for i, s in enumerate(config["inputs"], 1)]
-    boxes += [_make_layer_box(layer, names[id(layer)], given) for layer, given in zip(layers, inputs, strict=True)]
+    boxes += [_make_layer_box(layer, names[id(layer)], numbers) for layer, numbers in zip(layers, inputs, strict=True)]
     return draw_graph(boxes, "the model as a graph")
 
 

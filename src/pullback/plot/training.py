@@ -65,13 +65,13 @@ def gradients(norms: Mapping[str, Sequence[float]] | Sequence[Mapping[str, Any]]
     return ax
 
 
-def _list_norms(given: Mapping[str, Sequence[float]] | Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+def _list_norms(norms: Mapping[str, Sequence[float]] | Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
     """Return the norms by name; gradients that are missing in some step are NaN there."""
-    if isinstance(given, Mapping):
-        return {name: [float(v) for v in values] for name, values in given.items()}
-    names = dict.fromkeys(name for step in given for name in step)
+    if isinstance(norms, Mapping):
+        return {name: [float(v) for v in values] for name, values in norms.items()}
+    names = dict.fromkeys(name for step in norms for name in step)
     return {
-        name: [float(np.linalg.norm(np.asarray(s[name]))) if s.get(name) is not None else np.nan for s in given]
+        name: [float(np.linalg.norm(np.asarray(s[name]))) if s.get(name) is not None else np.nan for s in norms]
         for name in names
     }
 
@@ -158,8 +158,8 @@ def confusion(labels: Array, predictions: Array, classes: Sequence[str] | None =
         raise ArgumentError(
             f"plot.confusion: labels and predictions must be of one length, got shapes {truth.shape} and {guess.shape}."
         )
-    for name, given in (("labels", truth), ("predictions", guess)):
-        if given.size and (np.any(given != given.astype(int)) or given.min() < 0):
+    for name, numbers in (("labels", truth), ("predictions", guess)):
+        if numbers.size and (np.any(numbers != numbers.astype(int)) or numbers.min() < 0):
             raise ArgumentError(f"plot.confusion: {name} must be whole numbers of 0 or more, the classes.")
     count = len(classes) if classes is not None else int(max(truth.max(initial=0), guess.max(initial=0))) + 1
     if max(truth.max(initial=0), guess.max(initial=0)) >= count:

@@ -91,12 +91,12 @@ def _is_same(a: Any, b: Any) -> bool:
 
 def _deal_arrays(kinds: Sequence[str], arrays: Sequence[Any], size: int) -> tuple[list[list[Any]], Shared]:
     """Return the arrays of each of ``size`` shards, and those that all shards share, from a flat list by kinds."""
-    given = iter(arrays)
+    remaining = iter(arrays)
     own: list[list[Any]] = [[] for _ in range(size)]
     whole: list[Any] = []
     for kind in kinds:
         for part in own if kind == "parts" else [whole]:
-            part.append(next(given))
+            part.append(next(remaining))
     return own, Shared(whole)
 
 
@@ -258,17 +258,17 @@ class Pool:
             raise ArgumentError(f"pool.{name}(f, shards): f must be a function, got {type(f).__name__}.")
         if not isinstance(shards, Shards):
             raise ArgumentError(f"pool.{name}(f, shards): shards must be pb.scale.Shards, got {type(shards).__name__}.")
-        known: dict[Any, str] = {}  # the task for each structure of parameters
+        tasks: dict[Any, str] = {}  # the task for each structure of parameters
 
         def learn(params: Any) -> tuple[str, list[Any]]:
             is_array = isinstance(params, Tensor | np.ndarray)  # and no tree to look into
             structure = 0 if is_array else tree.map_leaves(lambda _: 0, params)
             shown = repr(structure)
-            if shown not in known:
-                known[shown] = self._learn(name, f, shards, structure)
+            if shown not in tasks:
+                tasks[shown] = self._learn(name, f, shards, structure)
             if is_array and not isinstance(params, Variable):
-                return known[shown], [params]
-            return known[shown], [x.read() if isinstance(x, Variable) else x for x in tree.leaves(params)]
+                return tasks[shown], [params]
+            return tasks[shown], [x.read() if isinstance(x, Variable) else x for x in tree.leaves(params)]
 
         return learn
 
@@ -303,19 +303,19 @@ class Pool:
         """
         if not callable(f):
             raise ArgumentError(f"pool.map(f, items): f must be a function, got {type(f).__name__}.")
-        given = list(items)
+        listed = list(items)
         key = self._learn("map", f, None)
-        answers: list[Any] = [None] * len(given)
+        answers: list[Any] = [None] * len(listed)
         left, running = count(), {}
         name = self.names[key][0]
 
         def send(worker: int) -> None:
-            if (i := next(left)) < len(given):
-                call = self.engine.call(worker, "call", key, given[i])
-                self.call_tasks[call] = key, f"item {repr(given[i])[:200]}"
+            if (i := next(left)) < len(listed):
+                call = self.engine.call(worker, "call", key, listed[i])
+                self.call_tasks[call] = key, f"item {repr(listed[i])[:200]}"
                 running[call] = worker, i
 
-        with make_progress(f"map {name}", len(given), verbose, "pool.map") as progress:
+        with make_progress(f"map {name}", len(listed), verbose, "pool.map") as progress:
             for worker in list(range(self.workers)) * IN_FLIGHT:
                 send(worker)
             while running:
@@ -375,16 +375,16 @@ class Pool:
         found: Sequence[Any] = self._check(answer, name)
         return found
 
-    def ask_each(self, name: str, key: str, count: int, method: str, *given: object) -> list[Any]:
+    def ask_each(self, name: str, key: str, count: int, method: str, *args: object) -> list[Any]:
         """Return what a method of the workers gives for each shard."""
         self._check_open(name)
-        shared = [Shared(given[0])] if given else []
+        shared = [Shared(args[0])] if args else []
         calls = [self._call(i, (i, i + 1), method, key, i, *shared) for i in range(count)]
         return [self._check(answer, name) for answer in self._wait(calls)]
 
-    def _call(self, number: int, block: tuple[int, int], method: str, key: str, *given: object) -> int:
+    def _call(self, number: int, block: tuple[int, int], method: str, key: str, *args: object) -> int:
         """Ask a worker about a block of shards, which always goes to the same worker: it may hold them."""
-        call = self.engine.call(number % self.workers, method, key, *given)
+        call = self.engine.call(number % self.workers, method, key, *args)
         self.call_tasks[call] = key, slice(*block)
         return call
 

@@ -82,8 +82,8 @@ class Replica:
 
     def explain_nan(self, shard: int, data: Any, step: ReplicaStep) -> str | None:
         """Return where a NaN or infinity came from; None if there is none in this part of the batch."""
-        made = self.train(shard, data, step)
-        if made is None or all(np.isfinite(x).all() for x in made):
+        result = self.train(shard, data, step)
+        if result is None or all(np.isfinite(x).all() for x in result):
             return None
         self._set_values(step)
         return str(self.trainer.explain_batch(self._get_batch(shard, data, step), step.class_weight))

@@ -27,7 +27,7 @@ class Workers(Protocol):
     def add_up(self, name: str, key: str, count: int, method: str, given: object) -> Sequence[Any]:
         """Return the sums over a number of shards of what a method of the workers gives."""
 
-    def ask_each(self, name: str, key: str, count: int, method: str, *given: object) -> list[Any]:
+    def ask_each(self, name: str, key: str, count: int, method: str, *args: object) -> list[Any]:
         """Return what a method of the workers gives for each shard."""
 
 

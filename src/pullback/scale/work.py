@@ -67,8 +67,8 @@ class Worker:
 
     def forget(self, key: str) -> None:
         """Forget a task, and what was made for it."""
-        for known in (self.tasks, self.codes, self.replicas):
-            known.pop(key, None)
+        for table in (self.tasks, self.codes, self.replicas):
+            table.pop(key, None)
         self.programs = {k: program for k, program in self.programs.items() if k[0] != key}
         self.shards = OrderedDict((k, data) for k, data in self.shards.items() if k[0] != key)
 
@@ -114,11 +114,11 @@ class Worker:
 
     # ---- parts of them
 
-    def _try(self, key: str, compute: Callable[..., Any], *given: Any) -> Any:
+    def _try(self, key: str, compute: Callable[..., Any], *args: Any) -> Any:
         """Return what is computed of a shard, whose number is the last argument; a Failure if that raises an error."""
-        task, shard = self.tasks[key], given[-1]
+        task, shard = self.tasks[key], args[-1]
         try:
-            return compute(task, self._load(task, shard), *given)
+            return compute(task, self._load(task, shard), *args)
         except _NanFound as found:
             return Failure(task.names[shard], f"a value is not finite.\n{found}", "", _find_place(), is_nan=True)
         except Exception as error:

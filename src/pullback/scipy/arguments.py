@@ -94,12 +94,12 @@ def keep_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
-        made = function(*args, **kwargs)
+        result = function(*args, **kwargs)
         floats = [t.dtype for t in find_tensors([args, kwargs]) if t.dtype.kind in "fc"]
-        if not floats or not isinstance(made, Tensor) or made.dtype.kind not in "fc":
-            return made
+        if not floats or not isinstance(result, Tensor) or result.dtype.kind not in "fc":
+            return result
         kind = np.result_type(*floats)
-        return made if made.dtype == kind else made.astype(kind)
+        return result if result.dtype == kind else result.astype(kind)
 
     return call
 
@@ -166,34 +166,36 @@ def take_scipy_arguments(module: str, name: str, ours: Callable[..., Any]) -> Ca
             return ours(*args, **kwargs)
         if not is_traced(args, kwargs):
             return make_fallback(module, name)(*args, **kwargs)
-        given = theirs.bind(*args, **kwargs)
-        extra = {k: v for k, v in given.arguments.items() if k not in own.parameters}
+        bound = theirs.bind(*args, **kwargs)
+        extra = {k: v for k, v in bound.arguments.items() if k not in own.parameters}
         for k, v in extra.items():
             if k != "keepdims" and v is not theirs.parameters[k].default and v != theirs.parameters[k].default:
                 raise ArgumentError(
                     f"pb.scipy.{module}.{name}: {k}={v!r} is not known of traced tensors. Leave it out, or prepare the "
                     "data first, as in x[~np.isnan(x)]."
                 )
-            del given.arguments[k]
-        made = ours(*given.args, **{k: v for k, v in given.kwargs.items() if k in own.parameters})
-        return _keep_axes(made, *_find_axis(own.bind(*given.args, **given.kwargs))) if extra.get("keepdims") else made
+            del bound.arguments[k]
+        result = ours(*bound.args, **{k: v for k, v in bound.kwargs.items() if k in own.parameters})
+        return (
+            _keep_axes(result, *_find_axis(own.bind(*bound.args, **bound.kwargs))) if extra.get("keepdims") else result
+        )
 
     return call
 
 
-def _find_axis(given: BoundArguments) -> tuple[int, Any]:
+def _find_axis(bound: BoundArguments) -> tuple[int, Any]:
     """Return how many axes the first argument has, and the one along which a function takes it."""
-    given.apply_defaults()
-    first, *_ = given.arguments.values()
+    bound.apply_defaults()
+    first, *_ = bound.arguments.values()
     sample = first[0] if isinstance(first, tuple) and first else first  # *samples
-    return np.ndim(sample), given.arguments.get("axis")
+    return np.ndim(sample), bound.arguments.get("axis")
 
 
-def _keep_axes(made: Any, ndim: int, axis: Any) -> Any:
+def _keep_axes(result: Any, ndim: int, axis: Any) -> Any:
     """Return a result, or each of several, with axes of length 1 in the place of those that were reduced."""
-    if isinstance(made, tuple):
-        return type(made)(*(_keep_axes(m, ndim, axis) for m in made))
-    return np.expand_dims(made, tuple(range(ndim)) if axis is None else axis)
+    if isinstance(result, tuple):
+        return type(result)(*(_keep_axes(m, ndim, axis) for m in result))
+    return np.expand_dims(result, tuple(range(ndim)) if axis is None else axis)
 
 
 def apply_matrix(matrix: Value, x: Any, axis: int) -> Any:

@@ -173,11 +173,11 @@ def _transform_real(x: Value, cosine: bool, kind: int, norm: str | None, back: b
     kind = INVERSE[kind] if back else kind
     size = 2 * (n - 1 if cosine else n + 1) if kind == 1 else 2 * n
     into, out = ENDS[cosine, kind] if orthogonalize or (orthogonalize is None and norm == "ortho") else ((), ())
-    made = (_transform_cosines if cosine else _transform_sines)(_scale_ends(x, into, ROOT_TWO) if into else x, kind)
-    made = _scale_ends(made, out, 1 / ROOT_TWO) if out else made
+    y = (_transform_cosines if cosine else _transform_sines)(_scale_ends(x, into, ROOT_TWO) if into else x, kind)
+    y = _scale_ends(y, out, 1 / ROOT_TWO) if out else y
     if norm == "ortho":
-        return made * size**-0.5
-    return made / size if (norm == "forward") != back else made
+        return y * size**-0.5
+    return y / size if (norm == "forward") != back else y
 
 
 def _make_real_transform(name: str) -> Any:
@@ -194,8 +194,8 @@ def _make_real_transform(name: str) -> Any:
             parts = [transform(p, type, n, axis, norm, orthogonalize=orthogonalize) for p in (np.real(x), np.imag(x))]
             return parts[0] + 1j * parts[1]
         rows = np.moveaxis(x if n is None else resize_axis(x, axis, n), axis, -1)
-        made = np.moveaxis(_transform_real(rows, cosine, type, norm, back, orthogonalize), -1, axis)
-        return made if made.dtype == x.dtype else made.astype(x.dtype)
+        y = np.moveaxis(_transform_real(rows, cosine, type, norm, back, orthogonalize), -1, axis)
+        return y if y.dtype == x.dtype else y.astype(x.dtype)
 
     transform.__name__, transform.__doc__ = name, f"Return ``scipy.fft.{name}``, differentiable; by Fourier transforms."
     return transform

@@ -69,13 +69,13 @@ def cumulative_trapezoid(
     return _begin_with(initial, np.cumsum(_measure_steps(y, x, dx, axis) * (a + b) / 2, axis), axis)
 
 
-def _begin_with(initial: float | None, made: Value, axis: int) -> Any:
+def _begin_with(initial: float | None, sums: Value, axis: int) -> Any:
     """Return a running integral with its value at the beginning in front, if that is given."""
     if initial is None:
-        return made
-    shape = list(made.shape)
+        return sums
+    shape = list(sums.shape)
     shape[axis] = 1
-    return np.concatenate([np.full(shape, float(initial)), made], axis)
+    return np.concatenate([np.full(shape, float(initial)), sums], axis)
 
 
 def _integrate_pairs(y: Value, h: Value) -> Any:
@@ -102,16 +102,16 @@ def simpson(y: TensorLike, x: TensorLike | None = None, *, dx: TensorLike = 1.0,
     if n == 2:
         return 0.5 * h[-1] * (rows[-1] + rows[-2])
     a, b = h[-2], h[-1]
-    made = _integrate_pairs(rows[:-1], h[:-1])
+    area = _integrate_pairs(rows[:-1], h[:-1])
     alpha, beta = (2 * b**2 + 3 * a * b) / (6 * (a + b)), (b**2 + 3 * a * b) / (6 * a)
-    return made + alpha * rows[-1] + beta * rows[-2] - b**3 / (6 * a * (a + b)) * rows[-3]
+    return area + alpha * rows[-1] + beta * rows[-2] - b**3 / (6 * a * (a + b)) * rows[-3]
 
 
 def romb(y: TensorLike, dx: TensorLike = 1.0, axis: int = -1, show: bool = False) -> Any:
     """Return Romberg's integral of samples."""
     y = as_float(y)
-    made = apply_linear(lambda e: load("integrate").romb(e, axis=0)[None], y, axis)
-    return np.squeeze(made, axis) * as_float(dx)
+    area = apply_linear(lambda e: load("integrate").romb(e, axis=0)[None], y, axis)
+    return np.squeeze(area, axis) * as_float(dx)
 
 
 def cumulative_simpson(
@@ -125,8 +125,8 @@ def cumulative_simpson(
     def run(e: Any, initial: Any = None) -> Any:
         return load("integrate").cumulative_simpson(e, x=x, dx=dx, axis=0, initial=initial)
 
-    made = apply_linear(lambda e: np.stack([run(column) for column in e.T], 1), y, axis)
-    return _begin_with(initial, made if initial is None else made + initial, axis)
+    sums = apply_linear(lambda e: np.stack([run(column) for column in e.T], 1), y, axis)
+    return _begin_with(initial, sums if initial is None else sums + initial, axis)
 
 
 # ---- of functions
@@ -153,15 +153,15 @@ def quad(
     -0.25
     """
     idle = ("limlst", "maxp1")
-    given: dict[str, Any] = {k: v for k, v in options.items() if v is not None and v is not False and k not in idle}
+    chosen: dict[str, Any] = {k: v for k, v in options.items() if v is not None and v is not False and k not in idle}
     args = args if isinstance(args, tuple) else (args,)
-    if given.keys() == {"points"} and not full_output:
-        ends = pairwise(_list_ends(a, b, given["points"]))
+    if chosen.keys() == {"points"} and not full_output:
+        ends = pairwise(_list_ends(a, b, chosen["points"]))
         parts = [quad(func, *pair, args, 0, epsabs, epsrel, limit) for pair in ends]
         return sum(value for value, _ in parts), sum(error for _, error in parts)
-    if given:
+    if chosen:
         if is_traced(a, b, args, func((_as_plain_float(a) + _as_plain_float(b)) / 2, *args)):
-            raise NoRuleError(f"pb.scipy.integrate.quad: {', '.join(given)} is not differentiable here.")
+            raise NoRuleError(f"pb.scipy.integrate.quad: {', '.join(chosen)} is not differentiable here.")
         return make_fallback("integrate", "quad")(func, a, b, args, full_output, epsabs, epsrel, limit, **options)
     low, high = _as_plain_float(a), _as_plain_float(b)
     result = load("integrate").quad(lambda x: _as_plain_float(func(x, *args)), low, high, (), 1, epsabs, epsrel, limit)
@@ -211,8 +211,8 @@ def _evaluate_at_infinity(
     func: Function, args: tuple[object, ...], a: Operand, b: Operand, low: float, high: float, far: float
 ) -> Any:
     if np.isinf(low) and np.isinf(high):
-        made = as_operand(func(far, *args)) + as_operand(func(-far, *args))
-        return made if high > low else -made
+        ends = as_operand(func(far, *args)) + as_operand(func(-far, *args))
+        return ends if high > low else -ends
     if np.isinf(high):
         return as_operand(func(a + far, *args)) if high > 0 else -as_operand(func(a - far, *args))
     return as_operand(func(b - far, *args)) if low < 0 else -as_operand(func(b + far, *args))
@@ -346,14 +346,14 @@ def _repeat_steps(
     places = np.asarray(concrete(as_float(wanted)), np.float64)
     sign = 1.0 if end >= start else -1.0
     index = np.clip(np.searchsorted(sign * np.asarray(steps), sign * places, side="left") - 1, 0, len(pieces) - 1)
-    made = []
+    found = []
     dense: dict[int, Any] = {}
     for k, i in enumerate(index):
         if int(i) not in dense:
             dense[int(i)] = _make_dense(f, *pieces[int(i)], method)
         t, h, *_ = pieces[int(i)]
-        made.append(dense[int(i)]((as_float(wanted)[k] - t) / h))
-    return wanted, np.stack(made, -1)
+        found.append(dense[int(i)]((as_float(wanted)[k] - t) / h))
+    return wanted, np.stack(found, -1)
 
 
 def _take_step(f: Function, t: Operand, y: Value, slope: Value, h: Operand, method: Any) -> tuple[Any, Any, list[Any]]:

@@ -65,15 +65,15 @@ class PPoly:
         at = _find_intervals(self.x, x)
         rest = self.c.ndim - 2
         t = _expand(x - _pick(self.x, at), rest)
-        made: Any = _pick(self.c[0], at)
+        y: Any = _pick(self.c[0], at)
         for k in range(1, self.c.shape[0]):
-            made = made * t + _pick(self.c[k], at)
+            y = y * t + _pick(self.c[k], at)
         if extrapolate is False:
             inside = _expand((x >= self.x[0]) & (x <= self.x[-1]), rest)
-            made = np.where(inside, made, np.nan)
+            y = np.where(inside, y, np.nan)
         # the axis of the data comes where the places are
-        order = [*range(x.ndim, x.ndim + self.axis), *range(x.ndim), *range(x.ndim + self.axis, made.ndim)]
-        return np.transpose(made, order) if self.axis else made
+        order = [*range(x.ndim, x.ndim + self.axis), *range(x.ndim), *range(x.ndim + self.axis, y.ndim)]
+        return np.transpose(y, order) if self.axis else y
 
     def _like(self, c: Value) -> PPoly:
         return PPoly(c, self.x, self.extrapolate, self.axis)
@@ -418,15 +418,15 @@ class interp1d:  # noqa: N801
         low, high = x < self.x[0], x > self.x[-1]
         if self.bounds_error and np.any(all_values(low | high)):
             raise ArgumentError("interp1d: a point is outside the data. See fill_value='extrapolate'.")
-        made = self._evaluate(x)
+        y = self._evaluate(x)
         if not self.extends:
             below, above = self.fill_value if isinstance(self.fill_value, tuple) else (self.fill_value,) * 2
             rest = self.y.ndim - 1
-            made = np.where(_expand(low, rest), below, np.where(_expand(high, rest), above, made))
+            y = np.where(_expand(low, rest), below, np.where(_expand(high, rest), above, y))
         if not self.axis:
-            return made
-        order = [*range(x.ndim, x.ndim + self.axis), *range(x.ndim), *range(x.ndim + self.axis, made.ndim)]
-        return np.transpose(made, order)
+            return y
+        order = [*range(x.ndim, x.ndim + self.axis), *range(x.ndim), *range(x.ndim + self.axis, y.ndim)]
+        return np.transpose(y, order)
 
     def _evaluate(self, x: Value) -> Any:
         if self.spline is not None:
@@ -497,15 +497,15 @@ class RegularGridInterpolator:
         if self.bounds_error and np.any(all_values(outside)):
             raise ArgumentError("RegularGridInterpolator: a point is outside the grid; see fill_value.")
         rest = self.values.ndim - count
-        made: Any = 0.0
+        total: Any = 0.0
         for parts in product(*choices):
             term = self.values[tuple(index for index, _ in parts)]
             for _, w in parts:
                 term = term if w is None else term * _expand(w, rest)
-            made = made + term
+            total = total + term
         if self.fill_value is None or self.bounds_error:
-            return made
-        return np.where(_expand(outside, rest), self.fill_value, made)
+            return total
+        return np.where(_expand(outside, rest), self.fill_value, total)
 
 
 def interpn(

@@ -335,8 +335,8 @@ def svd(
     check_finite: bool = True, lapack_driver: str = "gesdd",
 ) -> Any:  # fmt: skip
     """Return the singular value decomposition ``u, s, vh``."""
-    made = linalg.svd(as_float(a), full_matrices, compute_uv)
-    return tuple(made) if compute_uv else made
+    result = linalg.svd(as_float(a), full_matrices, compute_uv)
+    return tuple(result) if compute_uv else result
 
 
 def svdvals(a: TensorLike, overwrite_a: bool = False, check_finite: bool = True) -> Any:
@@ -381,8 +381,8 @@ def pinv(
     if atol:
         raise NoRuleError("pb.scipy.linalg.pinv: give rtol; atol is not differentiable here.")
     cut = max(a.shape[-2:]) * float(np.finfo(a.dtype).eps) if rtol is None else rtol
-    made = linalg.pinv(a, cut)
-    return (made, linalg.matrix_rank(a, None)) if return_rank else made
+    inverse = linalg.pinv(a, cut)
+    return (inverse, linalg.matrix_rank(a, None)) if return_rank else inverse
 
 
 def pinvh(a: TensorLike, atol: float | None = None, rtol: float | None = None, lower: bool = True, **_: object) -> Any:
@@ -431,10 +431,10 @@ def expm(a: TensorLike) -> Any:
     if not np.isfinite(size):
         raise ArgumentError("scipy.linalg.expm: the matrix has numbers that are not finite.")
     count = max(0, int(np.ceil(np.log2(max(size, 1e-300) / WIDEST))))
-    made = _approximate_by_pade(a / 2.0**count)
+    power = _approximate_by_pade(a / 2.0**count)
     for _ in range(count):
-        made = np.matmul(made, made)
-    return made
+        power = np.matmul(power, power)
+    return power
 
 
 def _approximate_by_pade(a: Value) -> Any:
@@ -464,11 +464,11 @@ def _solve_plain(name: str, x0: Array, equation: Function, A: Value) -> Any:
     return _join(custom_root(measure_parts, solve_parts)(_split(x0 + 0j), _split(A + 0j)))
 
 
-def _as_real(name: str, made: Value) -> Any:
+def _as_real(name: str, z: Value) -> Any:
     """Return a result that is known to be real; in a compiled program a complex one is found too late."""
-    if np.iscomplexobj(made) and np.any(np.abs(made.imag) > 1e-9 * (1 + np.abs(made.real))):
+    if np.iscomplexobj(z) and np.any(np.abs(z.imag) > 1e-9 * (1 + np.abs(z.real))):
         raise NoRuleError(f"pb.scipy.linalg.{name}: the result is complex; call it outside of pb.compile.")
-    return np.real(made)
+    return np.real(z)
 
 
 def _split(z: Any) -> Any:

@@ -37,18 +37,18 @@ def store_output(function: F) -> F:
 
     @wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
-        made = function(*args, **kwargs)
+        result = function(*args, **kwargs)
         output = parameters.bind(*args, **kwargs).arguments.get("output")
         if output is None:
-            return made
+            return result
         if not isinstance(output, np.ndarray):
-            return np.astype(made, np.dtype(output))
-        if is_traced(made):
+            return np.astype(result, np.dtype(output))
+        if is_traced(result):
             raise NoRuleError(
                 f"pb.scipy.ndimage.{function.__name__}: a result that is written to output= would lose its gradient. "
                 "Leave output out, and use what the function returns."
             )
-        output[...] = concrete(made)
+        output[...] = concrete(result)
         return output
 
     return cast("F", call)
@@ -72,11 +72,11 @@ def correlate(
     if w.ndim != x.ndim:
         raise ShapeError(f"scipy.ndimage.correlate: an image of {x.ndim} axes, but weights of {w.ndim}.")
     padded = _pad_image(x, w.shape, mode, cval, origin)
-    made: Any = 0.0
+    total: Any = 0.0
     for place in product(*map(range, w.shape)):
         part = padded[tuple(slice(p, p + n) for p, n in zip(place, x.shape, strict=True))]
-        made = made + part * w[place]
-    return made
+        total = total + part * w[place]
+    return total
 
 
 def _pad_image(x: Value, shape: tuple[int, ...], mode: str, cval: float, origin: int | Sequence[int]) -> Any:
@@ -175,8 +175,8 @@ def gaussian_filter(
     x = as_float(input)
     axes = [*range(x.ndim)] if axes is None else [int(a) % x.ndim for a in np.atleast_1d(axes)]
     sigmas = list(as_float(sigma)) if np.ndim(as_float(sigma)) else [sigma] * len(axes)
-    given = [_repeat_per_axis(v, len(axes)) for v in (order, mode, radius)]
-    for axis, s, o, m, r in zip(axes, sigmas, *given, strict=True):
+    repeated = [_repeat_per_axis(v, len(axes)) for v in (order, mode, radius)]
+    for axis, s, o, m, r in zip(axes, sigmas, *repeated, strict=True):
         if float(np.asarray(strip(as_float(s)))) > 1e-15:
             x = gaussian_filter1d(x, s, axis, o, None, m, cval, truncate, radius=r)
     return x
@@ -239,8 +239,8 @@ def uniform_filter(
 ) -> Any:
     """Return the mean of neighbours along all axes."""
     x = as_float(input)
-    given = [_repeat_per_axis(v, x.ndim) for v in (size, mode, origin)]
-    for axis, (n, m, o) in enumerate(zip(*given, strict=True)):
+    repeated = [_repeat_per_axis(v, x.ndim) for v in (size, mode, origin)]
+    for axis, (n, m, o) in enumerate(zip(*repeated, strict=True)):
         x = uniform_filter1d(x, int(n), axis, None, m, cval, o) if n > 1 else x
     return x
 
@@ -361,16 +361,16 @@ def map_coordinates(
         x = spline_filter(x, order, mode=inner)
     reads = "nearest" if mode == "nearest" else inner
     choices = [_list_neighbours(places[axis], n, order, reads) for axis, n in enumerate(x.shape)]
-    made: Any = 0.0
+    total: Any = 0.0
     for parts in product(*choices):
         term = x[tuple(index for index, _ in parts)]
         for _, w in parts:
             term = term * w
-        made = made + term
+        total = total + term
     if mode != "constant":
-        return made
+        return total
     at, last = strip(places), np.reshape(np.array(x.shape) - 1, (-1, *(1,) * (places.ndim - 1)))
-    return np.where(((at < 0) | (at > last)).any(axis=0), cval, made)
+    return np.where(((at < 0) | (at > last)).any(axis=0), cval, total)
 
 
 def _call_swapped(function: Function, second: object, first: object) -> Any:

@@ -54,10 +54,10 @@ def _solve_implicitly(condition: Function, solve: Function, start: Tree, args: t
     numeric = [i for i, a in enumerate(args) if isinstance(a, Tensor | np.ndarray | np.generic | float)]
 
     def fill(given: Sequence[object]) -> list[Any]:
-        made = [*args]
+        filled = [*args]
         for i, a in zip(numeric, given, strict=True):
-            made[i] = a
-        return made
+            filled[i] = a
+        return filled
 
     root = custom_root(lambda x, *given: condition(x, *fill(given)), lambda f, x, *given: solve(f, x, *fill(given)))
     return root(start, *(args[i] for i in numeric))
@@ -96,10 +96,12 @@ class SolverUnknowns:
 
 
 def _as_plain_scalar(y: TensorLike) -> float:
-    made = np.asarray(concrete(as_operand(y)))
-    if made.size != 1:
-        raise ShapeError(f"pb.scipy.optimize: the function to minimize must return one number, got shape {made.shape}.")
-    return float(made.reshape(()))
+    value = np.asarray(concrete(as_operand(y)))
+    if value.size != 1:
+        raise ShapeError(
+            f"pb.scipy.optimize: the function to minimize must return one number, got shape {value.shape}."
+        )
+    return float(value.reshape(()))
 
 
 def _as_plain_array(y: TensorLike) -> Any:
@@ -128,8 +130,8 @@ class Constraints:
     """Constraints as numbers of the vector between two limits each, with exact derivatives."""
 
     def __init__(self, unknowns: SolverUnknowns, constraints: Any) -> None:
-        given = constraints if isinstance(constraints, list | tuple) else [] if constraints is None else [constraints]
-        self.parts = [_read_constraint(unknowns, item) for item in given]
+        listed = constraints if isinstance(constraints, list | tuple) else [] if constraints is None else [constraints]
+        self.parts = [_read_constraint(unknowns, item) for item in listed]
         values = [f(unknowns.start) for f, *_ in self.parts]
         self.count = sum(v.size for v in values)
         self.limits = [
@@ -150,10 +152,10 @@ class Constraints:
         optimize = load("optimize")
 
         def derive(f: Function) -> dict[str, Any]:
-            made: dict[str, Any] = {"jac": lambda v: np.asarray(concrete(jacobian(f)(v)))}
+            options: dict[str, Any] = {"jac": lambda v: np.asarray(concrete(jacobian(f)(v)))}
             if has_hessians:
-                made["hess"] = lambda v, weights: _as_plain_array(hessian(lambda u: np.sum(f(u) * weights))(v))
-            return made
+                options["hess"] = lambda v, weights: _as_plain_array(hessian(lambda u: np.sum(f(u) * weights))(v))
+            return options
 
         return [
             optimize.NonlinearConstraint(
@@ -183,11 +185,11 @@ class Constraints:
         active = equal | at_low | at_high
         least = 1e-6 * (1 + np.max(np.abs(slope), initial=0.0))
         while True:
-            made = np.zeros(self.count)
-            made[active] = np.linalg.lstsq(rows[active][:, free].T, slope[free], rcond=None)[0]
-            pushed = equal | (at_low & (made > least)) | (at_high & (made < -least))
+            multipliers = np.zeros(self.count)
+            multipliers[active] = np.linalg.lstsq(rows[active][:, free].T, slope[free], rcond=None)[0]
+            pushed = equal | (at_low & (multipliers > least)) | (at_high & (multipliers < -least))
             if np.array_equal(active, pushed):
-                return made
+                return multipliers
             active &= pushed
 
 
@@ -263,32 +265,32 @@ def minimize(
     unknowns, args = SolverUnknowns(x0), _as_args(args)
     limits = _find_bounds(unknowns, bounds)
 
-    def loss(v: Value, *given: object) -> Any:
-        return as_operand(fun(unknowns.make(v), *given))
+    def loss(v: Value, *extra: object) -> Any:
+        return as_operand(fun(unknowns.make(v), *extra))
 
     rows = Constraints(unknowns, constraints)
     kept: dict[str, Any] = {}
 
-    def solve(f: Function | None, start: Tree, *given: object) -> Any:
+    def solve(f: Function | None, start: Tree, *extra: object) -> Any:
         kept["result"] = _run_minimize(
-            lambda v: loss(v, *given), unknowns, start, given, method, (jac, hess, hessp), limits, rows, tol,
+            lambda v: loss(v, *extra), unknowns, start, extra, method, (jac, hess, hessp), limits, rows, tol,
             callback, options,
         )  # fmt: skip
         return kept["result"].x
 
-    def find_slope(v: Value, *given: object) -> Any:
-        return grad(lambda v: loss(v, *given), unconnected="zero")(v)
+    def find_slope(v: Value, *extra: object) -> Any:
+        return grad(lambda v: loss(v, *extra), unconnected="zero")(v)
 
     def find_fixed(v: Value) -> Any:
         return np.zeros(v.shape, bool) if limits is None else (v <= limits[0]) | (v >= limits[1])
 
-    def hold(f: Function | None, start: Value, *given: object) -> Any:
-        found = solve(f, unknowns.start, *given)
-        return np.concatenate(_hold_at_limits(found, _as_plain_array(find_slope(found, *given)), limits, rows))
+    def hold(f: Function | None, start: Value, *extra: object) -> Any:
+        found = solve(f, unknowns.start, *extra)
+        return np.concatenate(_hold_at_limits(found, _as_plain_array(find_slope(found, *extra)), limits, rows))
 
-    def condition_of_both(both: Value, *given: object) -> Any:
+    def condition_of_both(both: Value, *extra: object) -> Any:
         v, multipliers = both[: unknowns.start.size], both[unknowns.start.size :]
-        slope = find_slope(v, *given) - vjp(rows.measure, v)[1](multipliers)[0]
+        slope = find_slope(v, *extra) - vjp(rows.measure, v)[1](multipliers)[0]
         slope = np.where(find_fixed(strip(v)), v - stop_gradient(v), slope)
         return np.concatenate([slope, rows.residual(v, multipliers)])
 
@@ -308,10 +310,10 @@ def minimize(
 
 def _run_minimize(
     loss: Function, unknowns: SolverUnknowns, start: Tree, args: tuple[object, ...], method: str | Function | None,
-    given: tuple[Function | None, ...], limits: tuple[Array, Array] | None, rows: Constraints, tol: float | None,
+    derivatives: tuple[Function | None, ...], limits: tuple[Array, Array] | None, rows: Constraints, tol: float | None,
     callback: Function | None, options: Mapping[str, object] | None,
 ) -> Any:  # fmt: skip
-    jac, hess, hessp = given
+    jac, hess, hessp = derivatives
     name = method.lower() if isinstance(method, str) else ""
     more: dict[str, Any] = {}
 
@@ -512,18 +514,18 @@ def root(
     """
     unknowns, args = SolverUnknowns(x0), _as_args(args)
 
-    def function(v: Value, *given: object) -> Any:
-        made = fun(unknowns.make(v), *given)
-        return ravel_tree(trees.map_leaves(as_operand, made, whole=trees.is_number_list))[0]
+    def function(v: Value, *extra: object) -> Any:
+        residuals = fun(unknowns.make(v), *extra)
+        return ravel_tree(trees.map_leaves(as_operand, residuals, whole=trees.is_number_list))[0]
 
     kept: dict[str, Any] = {}
 
-    def solve(f: Function | None, start: Tree, *given: object) -> Any:
+    def solve(f: Function | None, start: Tree, *extra: object) -> Any:
         def differentiate(v: Value) -> Any:
-            return _as_plain_array(jacobian(lambda v: function(v, *given))(v))
+            return _as_plain_array(jacobian(lambda v: function(v, *extra))(v))
 
         with report_progress("root") as shown:
-            compute = _count_calls(lambda v: _as_plain_array(function(v, *given)), shown)
+            compute = _count_calls(lambda v: _as_plain_array(function(v, *extra)), shown)
             kept["result"] = load("optimize").root(
                 compute, start, method=method, tol=tol, callback=callback, options=options,
                 jac=differentiate if method in ("hybr", "lm") else None,
@@ -560,17 +562,17 @@ def root_scalar(
     args = _as_args(args)
     kept: dict[str, Any] = {}
 
-    def function(x: Operand, *given: object) -> Any:
-        return np.reshape(as_operand(f(x, *given)), ())
+    def function(x: Operand, *extra: object) -> Any:
+        return np.reshape(as_operand(f(x, *extra)), ())
 
-    def solve(g: Function | None, start: Tree, *given: object) -> Any:
+    def solve(g: Function | None, start: Tree, *extra: object) -> Any:
         slopes = {}
         if method in ("newton", "halley") or (method is None and bracket is None):
-            slopes["fprime"] = lambda x: _as_plain_scalar(grad(lambda x: function(x, *given))(float(x)))
+            slopes["fprime"] = lambda x: _as_plain_scalar(grad(lambda x: function(x, *extra))(float(x)))
         if method == "halley":
-            slopes["fprime2"] = lambda x: _as_plain_scalar(grad(grad(lambda x: function(x, *given)))(float(x)))
+            slopes["fprime2"] = lambda x: _as_plain_scalar(grad(grad(lambda x: function(x, *extra)))(float(x)))
         kept["result"] = load("optimize").root_scalar(
-            lambda x: _as_plain_scalar(function(x, *given)), method=method, bracket=_as_plain_numbers(bracket),
+            lambda x: _as_plain_scalar(function(x, *extra)), method=method, bracket=_as_plain_numbers(bracket),
             x0=_as_plain_numbers(x0), x1=_as_plain_numbers(x1), **slopes, **options,
         )  # fmt: skip
         return np.float64(kept["result"].root)

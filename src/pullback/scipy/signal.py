@@ -157,11 +157,11 @@ def lfilter(b: TensorLike, a: TensorLike, x: TensorLike, axis: int = -1, zi: Ten
         y = y + (np.pad(start, ((0, n - order), (0, 0))) if n >= order else start[:n])
     if order and not _is_constant_one(a):
         y = linalg.triangular_solve(_make_lower_toeplitz(a, n), y)
-    made = np.moveaxis(np.reshape(y, rows.shape), 0, axis)
+    filtered = np.moveaxis(np.reshape(y, rows.shape), 0, axis)
     if zi is None:
-        return made
+        return filtered
     end = _find_last_state(b, a, flat, y, start)
-    return made, np.moveaxis(np.reshape(end, (order, *rows.shape[1:])), 0, axis)
+    return filtered, np.moveaxis(np.reshape(end, (order, *rows.shape[1:])), 0, axis)
 
 
 WHOLE, BLOCK = 512, 64  # the matrix of a filter has the square of so many elements
@@ -174,8 +174,8 @@ def _filter_in_blocks(b: Value, a: Value, rows: Value, axis: int, zi: TensorLike
     for start in range(0, rows.shape[0], BLOCK):
         part, state = lfilter(b, a, rows[start : start + BLOCK], 0, state)
         parts.append(part)
-    made = np.moveaxis(np.concatenate(parts), 0, axis)
-    return made if zi is None else (made, np.moveaxis(state, 0, axis))
+    filtered = np.moveaxis(np.concatenate(parts), 0, axis)
+    return filtered if zi is None else (filtered, np.moveaxis(state, 0, axis))
 
 
 def _find_state_shape(x: Value, axis: int, order: int) -> tuple[int, ...]:
@@ -281,11 +281,11 @@ def savgol_filter(
     def smooth(e: Value, cval: float = 0.0) -> Any:
         return load("signal").savgol_filter(e, window_length, polyorder, deriv, delta, 0, mode, cval)
 
-    made = apply_linear(smooth, x, axis)
+    smoothed = apply_linear(smooth, x, axis)
     if mode == "constant" and cval:
         border = smooth(np.zeros(x.shape[axis]), cval)
-        made = made + np.reshape(border, [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
-    return made
+        smoothed = smoothed + np.reshape(border, [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+    return smoothed
 
 
 def detrend(
@@ -349,8 +349,12 @@ def freqz_zpk(
 ) -> tuple[Any, Any]:  # fmt: skip
     """Return frequencies and the response at them of a filter with given zeros, poles and gain."""
     z, p = (np.atleast_1d(as_float(roots)) for roots in (z, p))
-    given = np.ndim(worN) > 0
-    w = as_float(worN) * (2 * np.pi / fs) if given else np.linspace(0, np.pi * (1 + bool(whole)), int(worN), False)
+    has_frequencies = np.ndim(worN) > 0
+    w = (
+        as_float(worN) * (2 * np.pi / fs)
+        if has_frequencies
+        else np.linspace(0, np.pi * (1 + bool(whole)), int(worN), False)
+    )
     at = np.expand_dims(np.exp(1j * w), -1)
     response = as_float(k) * np.prod(at - z, -1) / np.prod(at - p, -1)
     return w * (fs / (2 * np.pi)), response

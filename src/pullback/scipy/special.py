@@ -58,14 +58,14 @@ def logsumexp(
     terms = np.exp(a - top)
     total = np.sum(terms if weights is None else terms * weights, axis=axis, keepdims=True)
     sign = np.sign(strip(total))
-    made = np.log(np.abs(total)) + top
+    result = np.log(np.abs(total)) + top
     if not return_sign:
-        made = np.where(sign < 0, np.nan, made)
+        result = np.where(sign < 0, np.nan, result)
     if not keepdims:
         kept = tuple(i for i in range(a.ndim) if i not in _resolve_axes(axis, a.ndim))
         shape = tuple(a.shape[i] for i in kept)
-        made, sign = np.reshape(made, shape), np.reshape(sign, shape)
-    return (made, sign) if return_sign else made
+        result, sign = np.reshape(result, shape), np.reshape(sign, shape)
+    return (result, sign) if return_sign else result
 
 
 def _resolve_axes(axis: Axis, ndim: int) -> set[int]:
@@ -110,10 +110,10 @@ def multigammaln(a: TensorLike, d: int) -> Any:
     1.550195
     """
     a = as_float(a)
-    made = d * (d - 1) * 0.25 * math.log(math.pi)
+    total = d * (d - 1) * 0.25 * math.log(math.pi)
     for j in range(d):
-        made = made + call("gammaln", a - 0.5 * j)
-    return made
+        total = total + call("gammaln", a - 0.5 * j)
+    return total
 
 
 def polygamma(n: TensorLike, x: TensorLike) -> Any:
@@ -249,8 +249,8 @@ def _make_spherical(name: str, at_zero: float | None = None) -> Any:
         if at_zero is None:
             return sign * compute(n, np.where(z < 0, -z, z), derivative)
         zero = z == 0
-        made = sign * compute(n, np.where(zero, 1.0, np.where(z < 0, -z, z)), derivative)
-        return np.where(zero, near_zero(n, z, derivative), made)
+        y = sign * compute(n, np.where(zero, 1.0, np.where(z < 0, -z, z)), derivative)
+        return np.where(zero, near_zero(n, z, derivative), y)
 
     kinds = "positive" if name == "kv" else "real"
     spherical.__doc__ = f"Return the spherical Bessel function that ``{name}`` belongs to, of {kinds} ``z``."

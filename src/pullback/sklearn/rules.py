@@ -366,11 +366,11 @@ def spline_features(e: BaseEstimator, find: Find) -> Methods:
             first, last = spline.t[spline.k], spline.t[-spline.k - 1]
             x = np.clip(X[:, i], first, last) if e.extrapolation == "constant" else X[:, i]
             blocks.append(_spline_basis(spline.t, spline.k, x) @ spline.c)
-        made = np.concatenate(blocks, axis=1)
+        features = np.concatenate(blocks, axis=1)
         if e.include_bias:
-            return made
+            return features
         width = e.bsplines_[0].c.shape[1]
-        return made[:, [j for j in range(made.shape[1]) if (j + 1) % width]]
+        return features[:, [j for j in range(features.shape[1]) if (j + 1) % width]]
 
     return {"transform": transform}
 

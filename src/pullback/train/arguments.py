@@ -27,11 +27,13 @@ def accept_names(names: Mapping[str, str]) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        own = set(signature(function).parameters)
+        parameters = set(signature(function).parameters)
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            return function(*args, **{key if key in own else names.get(key, key): x for key, x in kwargs.items()})
+            return function(
+                *args, **{key if key in parameters else names.get(key, key): x for key, x in kwargs.items()}
+            )
 
         return call  # type: ignore[return-value]
 
@@ -88,8 +90,8 @@ def find_function(given: object, table: Mapping[str, Callable[[], Any]], what: s
     1.0
     """
     if isinstance(given, str):
-        if (own := find_custom(given)) is not None:
-            return own() if isinstance(own, type) else own
+        if (custom := find_custom(given)) is not None:
+            return custom() if isinstance(custom, type) else custom
         name = snake_case(given)
         if name not in table:
             raise ArgumentError(
@@ -154,15 +156,15 @@ def describe_arguments(things: Iterable[Any], lines: Mapping[str, str]) -> None:
         head, prompt, example = cleandoc(thing.__doc__).partition(">>>")
         summary, *paragraphs = head.rstrip().split("\n\n")
         at = next((i for i, text in enumerate(paragraphs) if LINE.match(text)), len(paragraphs))
-        own, bullet = "".join(paragraphs[at : at + 1]), "- " if isinstance(thing, type) else ""
-        paragraphs[at : at + 1] = [_add_lines(own, bullet, _list_parameters(thing), lines)]
+        paragraph, bullet = "".join(paragraphs[at : at + 1]), "- " if isinstance(thing, type) else ""
+        paragraphs[at : at + 1] = [_add_lines(paragraph, bullet, _list_parameters(thing), lines)]
         thing.__doc__ = "\n\n".join(filter(None, [summary, *paragraphs, f"{prompt}{example}"]))
 
 
 def _add_lines(paragraph: str, bullet: str, parameters: Sequence[str], lines: Mapping[str, str]) -> str:
     """Return a paragraph about arguments with the lines that it lacks, in the order of the parameters."""
-    own = LINE.split(paragraph)[1:]  # the bullet, the names and the text of each line
-    texts = dict(zip(own[1::3], own[2::3], strict=True))
+    fields = LINE.split(paragraph)[1:]  # the bullet, the names and the text of each line
+    texts = dict(zip(fields[1::3], fields[2::3], strict=True))
     described = {name for names in texts for name in names.split(", ")}
     texts |= {name: lines[name] for name in parameters if name in lines and name not in described}
     places = {name: i for i, name in enumerate(parameters)}

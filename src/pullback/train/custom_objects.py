@@ -27,12 +27,12 @@ def custom_object_scope(custom_objects: Mapping[str, Any] | None) -> Iterator[No
     >>> layer(np.array([1.0, 2.0]))
     array([2., 4.])
     """
-    given = {} if custom_objects is None else custom_objects
-    if not isinstance(given, Mapping):
-        raise ArgumentError(f"custom_objects: expected a dict of classes and functions, got {type(given).__name__}.")
-    if wrong := [name for name, one in given.items() if not callable(one)]:
+    added = {} if custom_objects is None else custom_objects
+    if not isinstance(added, Mapping):
+        raise ArgumentError(f"custom_objects: expected a dict of classes and functions, got {type(added).__name__}.")
+    if wrong := [name for name, one in added.items() if not callable(one)]:
         raise ArgumentError(f"custom_objects: {wrong[0]!r} is neither a class nor a function.")
-    with bind(_scope, {**_scope.get(), **given}):
+    with bind(_scope, {**_scope.get(), **added}):
         yield
 
 
@@ -60,8 +60,8 @@ def find_custom(name: object) -> Any:
     """Return the class or function that a name means in this scope, or that was registered by it; None if none."""
     if not isinstance(name, str):
         return None
-    known, plain = _scope.get(), name.rpartition(">")[2]
-    return known.get(name) or known.get(plain) or _registered.get(name)
+    scope, plain = _scope.get(), name.rpartition(">")[2]
+    return scope.get(name) or scope.get(plain) or _registered.get(name)
 
 
 def name_custom(thing: Any) -> str | None:
@@ -70,8 +70,8 @@ def name_custom(thing: Any) -> str | None:
     >>> name_custom(lambda x: x), name_custom(np.clip)
     (None, None)
     """
-    for name, known in _registered.items():
-        if known is thing:
+    for name, registered in _registered.items():
+        if registered is thing:
             return name
     is_named = isinstance(thing, FunctionType) and thing.__name__.isidentifier()
     return thing.__name__ if is_named and thing.__module__.partition(".")[0] not in ("pullback", "numpy") else None

@@ -38,12 +38,12 @@ def _import_dask() -> tuple[Any, Any]:
     return import_package("dask", need, extra), import_package("distributed", need, extra)
 
 
-def run_method(method: str, task: Task | None, *given: object) -> Any:
+def run_method(method: str, task: Task | None, *args: object) -> Any:
     """Run a method of the worker of this process, which is told the task if it does not know it."""
     if task is None:
-        return getattr(WORKER, method)(*given)
+        return getattr(WORKER, method)(*args)
     WORKER.add(task)
-    return getattr(WORKER, method)(task.key, *given)
+    return getattr(WORKER, method)(task.key, *args)
 
 
 def begin_worker(folder: str) -> None:
@@ -117,22 +117,22 @@ class DaskEngine:
     def learn(self, task: Any) -> None:
         self.tasks[task.key] = Shared(task)
 
-    def call(self, worker: int, method: str, *given: Any) -> int:
+    def call(self, worker: int, method: str, *args: Any) -> int:
         self.call_count += 1
         self.calls[self.call_count] = DaskCall(
-            method, given
+            method, args
         )  # Dask finds a worker: one that it is told might never come back
         self._submit(self.call_count)
         return self.call_count
 
     def _submit(self, number: int) -> None:
-        method, given = self.calls[number]
-        takes_task = bool(given) and isinstance(given[0], str) and given[0] in self.tasks
-        task = self.tasks[given[0]] if takes_task else None
+        method, args = self.calls[number]
+        takes_task = bool(args) and isinstance(args[0], str) and args[0] in self.tasks
+        task = self.tasks[args[0]] if takes_task else None
         self.futures[number] = self.client.submit(
             run_method,
             method,
-            *(self._place(x) for x in (task, *given[takes_task:])),
+            *(self._place(x) for x in (task, *args[takes_task:])),
             pure=False,
         )
 

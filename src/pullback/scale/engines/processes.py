@@ -87,12 +87,12 @@ def _serve(end: socket.socket, crash_file: str) -> None:
             text, *more = pipe.receive()
         except (EOFError, OSError):  # the program that asked has ended
             return
-        method, given, last = pickle.loads(text)
+        method, args, last = pickle.loads(text)
         if more:
             shared = load_parts(more)
         if last is not None:
-            given += (unpack(*last) if last[0] else shared,)
-        answer = getattr(worker, method)(*given)
+            args += (unpack(*last) if last[0] else shared,)
+        answer = getattr(worker, method)(*args)
         # what a function of map returns may be of a class that only cloudpickle can send
         parts = [dump((False, answer))] if method == "call" else dump_parts(answer)
 
@@ -108,15 +108,15 @@ class Process:
 
     def spawn(self) -> None:
         """Start a process whose BLAS has one thread."""
-        self.pipe, there = open_pipe()
+        self.pipe, worker_end = open_pipe()
         self.shared: Shared | None = None
         with set_environment(ONE_THREAD):
             context = multiprocessing.get_context("spawn")
             self.process = context.Process(
-                target=_serve, args=(there.end, self.folder.name_crash_file(self.number)), daemon=True
+                target=_serve, args=(worker_end.end, self.folder.name_crash_file(self.number)), daemon=True
             )
             self.process.start()
-        there.close()
+        worker_end.close()
 
     def is_ready(self, timeout: float) -> bool:
         """Return whether the process began to listen within a time; False if it died at once."""
@@ -160,7 +160,7 @@ class Process:
             self.process.join()
 
 
-def _make_call(number: int, method: str, given: tuple[Any, ...], shared: Shared) -> ProcessCall:
+def _make_call(number: int, method: str, args: tuple[Any, ...], shared: Shared) -> ProcessCall:
     """Return a call with plain arguments, and one that other calls share.
 
     That is in its own bytes if it is a list of small arrays, and follows them otherwise.
@@ -169,8 +169,8 @@ def _make_call(number: int, method: str, given: tuple[Any, ...], shared: Shared)
         shared.places["packed"] = pack(shared.value)
     last = shared.places["packed"]
     if last[0]:
-        return ProcessCall(number, pickle.dumps((method, given, last), protocol=5), None)
-    return ProcessCall(number, pickle.dumps((method, given, (False, None)), protocol=5), shared)
+        return ProcessCall(number, pickle.dumps((method, args, last), protocol=5), None)
+    return ProcessCall(number, pickle.dumps((method, args, (False, None)), protocol=5), shared)
 
 
 def _dump_shared(shared: Shared) -> list[Any]:
@@ -223,12 +223,12 @@ class ProcessEngine:
         for worker in self.workers:
             worker.add(call)
 
-    def call(self, worker: int, method: str, *given: object) -> int:
+    def call(self, worker: int, method: str, *args: object) -> int:
         self.call_count += 1
-        if given and isinstance(given[-1], Shared):
-            call = _make_call(self.call_count, method, given[:-1], given[-1])
+        if args and isinstance(args[-1], Shared):
+            call = _make_call(self.call_count, method, args[:-1], args[-1])
         else:
-            call = ProcessCall(self.call_count, dump((method, given, None)), None)
+            call = ProcessCall(self.call_count, dump((method, args, None)), None)
         self.workers[worker].add(call)
         return self.call_count
 

@@ -58,7 +58,7 @@ class Engine(Protocol):
     def learn(self, task: Any) -> None:
         """Send a task to every worker, and later to those that replace one."""
 
-    def call(self, worker: int, method: str, *given: object) -> int:
+    def call(self, worker: int, method: str, *args: object) -> int:
         """Ask a worker to run one of its methods; return the number of the call.  A Shared may be the last argument."""
 
     def wait(self, calls: Sequence[int]) -> list[Any]:

@@ -165,20 +165,20 @@ class RayEngine:
         return dump_by_value(self.ray.cloudpickle, parts)
 
     def learn(self, task: Any) -> None:
-        kept = self.ray.put(task)
-        self.tasks.append(kept)
+        reference = self.ray.put(task)
+        self.tasks.append(reference)
         for actor in self.actors:
-            actor.add.remote(kept)
+            actor.add.remote(reference)
 
-    def call(self, worker: int, method: str, *given: object) -> int:
+    def call(self, worker: int, method: str, *args: object) -> int:
         self.call_count += 1
-        self.calls[self.call_count] = RayCall(worker, method, given)
+        self.calls[self.call_count] = RayCall(worker, method, args)
         self._send(self.call_count)
         return self.call_count
 
     def _send(self, number: int) -> None:
-        worker, method, given = self.calls[number]
-        self.references[number] = getattr(self.actors[worker], method).remote(*map(self._place, given))
+        worker, method, args = self.calls[number]
+        self.references[number] = getattr(self.actors[worker], method).remote(*map(self._place, args))
 
     def _place(self, x: Any) -> Any:
         """Return an argument as Ray takes it: what is shared and large is put into its store once."""

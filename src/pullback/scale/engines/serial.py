@@ -31,10 +31,10 @@ class SerialEngine:
     def learn(self, task: Any) -> None:
         self.worker.add(task)
 
-    def call(self, worker: int, method: str, *given: object) -> int:
+    def call(self, worker: int, method: str, *args: object) -> int:
         # in a context of its own, as in a process: no transform that is under way follows what it computes
         self.call_count += 1
-        plain = [x.value if isinstance(x, Shared) else x for x in given]
+        plain = [x.value if isinstance(x, Shared) else x for x in args]
         self.answers[self.call_count] = Context().run(getattr(self.worker, method), *plain)
         return self.call_count
 

@@ -115,12 +115,14 @@ class Rotation:
         a = a if a.ndim else np.expand_dims(a, -1)
         if a.shape[-1] != len(axes):
             raise ArgumentError(f"Rotation.from_euler: {seq!r} needs {len(axes)} angles, got shape {a.shape}.")
-        made: Any = None
+        rotation: Any = None
         for n, axis in enumerate(axes):
             half = a[..., n, None] / 2
             turn = np.concatenate([np.sin(half) * np.eye(3)[axis], np.cos(half)], -1)
-            made = turn if made is None else _multiply(turn, made) if is_fixed else _multiply(made, turn)
-        return cls(made, False)
+            rotation = (
+                turn if rotation is None else _multiply(turn, rotation) if is_fixed else _multiply(rotation, turn)
+            )
+        return cls(rotation, False)
 
     @classmethod
     def identity(cls, num: int | None = None) -> Rotation:
@@ -146,8 +148,8 @@ class Rotation:
         small = square < SMALL
         sine = np.sqrt(np.where(small, 1.0, square))
         share = np.where(small, 2 + square / 3 + square**2 * (3 / 20), 2 * np.arctan2(sine, w) / sine)
-        made = v * np.expand_dims(share, -1)
-        return made * (180 / math.pi) if degrees else made
+        rotvec = v * np.expand_dims(share, -1)
+        return rotvec * (180 / math.pi) if degrees else rotvec
 
     def as_mrp(self) -> Any:
         """Return modified Rodrigues parameters: the axes times the tangent of a quarter of the angle."""
@@ -186,9 +188,9 @@ class Rotation:
         first, third = half_sum - half_difference, half_sum + half_difference
         if not is_symmetric:
             third, middle = third * sign, middle - math.pi / 2
-        made = np.stack([first, middle, third] if is_fixed else [third, middle, first], -1)
-        made = made - 2 * math.pi * np.round(made / (2 * math.pi))
-        return made * (180 / math.pi) if degrees else made
+        angles = np.stack([first, middle, third] if is_fixed else [third, middle, first], -1)
+        angles = angles - 2 * math.pi * np.round(angles / (2 * math.pi))
+        return angles * (180 / math.pi) if degrees else angles
 
     def magnitude(self) -> Any:
         """Return the angles, between 0 and π."""

@@ -27,14 +27,14 @@ def split_parameters(
     names = [*shapes, *rest]
     if len(args) > len(names):
         raise ArgumentError(f"pb.scipy.stats.{name}: expected {', '.join(names)}; got {len(args)} arguments.")
-    given = dict(zip(names, args, strict=False))
+    named = dict(zip(names, args, strict=False))
     unknown = {*kwargs} - {*names}
-    missing = [s for s in shapes if s not in given and s not in kwargs]
-    if unknown or missing or {*given} & {*kwargs}:
+    missing = [s for s in shapes if s not in named and s not in kwargs]
+    if unknown or missing or {*named} & {*kwargs}:
         raise ArgumentError(
             f"pb.scipy.stats.{name} takes {', '.join(names)}; unknown: {sorted(unknown)}, missing: {missing}."
         )
-    values = {**rest, **given, **kwargs}
+    values = {**rest, **named, **kwargs}
     return [as_float(values[s]) for s in shapes], [values[s] for s in rest]
 
 
@@ -116,15 +116,15 @@ class Continuous(FormulaDistribution):
         """Return the logarithm of the density at ``x``."""
         y, shapes, scale = self._place(x, args, kwargs)
         inside, below, above = self._clip(y, shapes)
-        made = self.logpdf_of(inside, *shapes) - np.log(scale)
-        return made if below is None else np.where(below | above, -np.inf, made)
+        density = self.logpdf_of(inside, *shapes) - np.log(scale)
+        return density if below is None else np.where(below | above, -np.inf, density)
 
     def pdf(self, x: TensorLike, *args: TensorLike, **kwargs: TensorLike) -> Any:
         """Return the density at ``x``."""
         y, shapes, scale = self._place(x, args, kwargs)
         inside, below, above = self._clip(y, shapes)
-        made = np.exp(self.logpdf_of(inside, *shapes)) / scale
-        return made if below is None else np.where(below | above, 0.0, made)
+        density = np.exp(self.logpdf_of(inside, *shapes)) / scale
+        return density if below is None else np.where(below | above, 0.0, density)
 
     def _share(
         self,
@@ -137,8 +137,8 @@ class Continuous(FormulaDistribution):
     ) -> Any:
         y, shapes, _ = self._place(x, args, kwargs)
         inside, below, above = self._clip(y, shapes)
-        made = formula(inside, *shapes)
-        return made if below is None else np.where(below, under, np.where(above, over, made))
+        share = formula(inside, *shapes)
+        return share if below is None else np.where(below, under, np.where(above, over, share))
 
     def cdf(self, x: TensorLike, *args: TensorLike, **kwargs: TensorLike) -> Any:
         """Return the cumulative distribution function at ``x``."""
@@ -288,8 +288,8 @@ class Discrete(FormulaDistribution):
         """Return the probability of ``k``."""
         k, shapes, below, above = self._place(k, args, kwargs)
         outside = below | above | (np.floor(k) != k)
-        made = np.exp(self.logpmf_of(np.where(outside, self.support(*shapes)[0], k), *shapes))
-        return np.where(outside, 0.0, made)
+        probability = np.exp(self.logpmf_of(np.where(outside, self.support(*shapes)[0], k), *shapes))
+        return np.where(outside, 0.0, probability)
 
     def _share(
         self,
@@ -332,8 +332,8 @@ class Discrete(FormulaDistribution):
 
     def mean(self, *args: TensorLike, **kwargs: TensorLike) -> Any:
         """Return the mean."""
-        made, loc = self._moment(self.mean_of, "mean", args, kwargs)
-        return made + loc
+        mean, loc = self._moment(self.mean_of, "mean", args, kwargs)
+        return mean + loc
 
     def var(self, *args: TensorLike, **kwargs: TensorLike) -> Any:
         """Return the variance."""

@@ -220,8 +220,8 @@ def bartlett(*samples: TensorLike, axis: int | None = 0) -> TestResult:
     spreads = [np.var(g, -1, ddof=1) for g in groups]
     pooled = sum(n * s for n, s in zip(freedom, spreads, strict=True)) / total
     apart = total * np.log(pooled) - sum(n * np.log(s) for n, s in zip(freedom, spreads, strict=True))
-    made = apart / (1 + (sum(1 / n for n in freedom) - 1 / total) / (3 * (k - 1)))
-    return TestResult(made, call("chdtrc", k - 1 + 0.0 * made, made))
+    statistic = apart / (1 + (sum(1 / n for n in freedom) - 1 / total) / (3 * (k - 1)))
+    return TestResult(statistic, call("chdtrc", k - 1 + 0.0 * statistic, statistic))
 
 
 def levene(

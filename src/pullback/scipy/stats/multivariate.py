@@ -172,8 +172,8 @@ class Multinomial(Distribution):
         """Return the logarithm of the probability of counts ``x``."""
         x, n, p = as_float(x), as_float(n), self._shares(p)
         fits = np.all((x >= 0) & (x == np.floor(x)), -1) & (np.sum(x, -1) == n)
-        made = call("gammaln", n + 1) + np.sum(call("xlogy", x, p) - call("gammaln", x + 1), -1)
-        return np.where(fits, made, -np.inf)
+        logarithm = call("gammaln", n + 1) + np.sum(call("xlogy", x, p) - call("gammaln", x + 1), -1)
+        return np.where(fits, logarithm, -np.inf)
 
     @staticmethod
     def _shares(p: TensorLike) -> Any:
@@ -204,8 +204,8 @@ class Wishart(Distribution):
                 f"pb.scipy.stats.wishart: x and scale must be matrices, got shapes {x.shape} and {scale.shape}."
             )
         n, scale = scale.shape[0], mirror_triangle(scale)
-        made = 0.5 * (df - n - 1) * linalg.slogdet(mirror_triangle(x))[1] - 0.5 * np.trace(linalg.solve(scale, x))
-        return made - 0.5 * df * (n * math.log(2) + linalg.slogdet(scale)[1]) - multigammaln(df / 2, n)
+        logarithm = 0.5 * (df - n - 1) * linalg.slogdet(mirror_triangle(x))[1] - 0.5 * np.trace(linalg.solve(scale, x))
+        return logarithm - 0.5 * df * (n * math.log(2) + linalg.slogdet(scale)[1]) - multigammaln(df / 2, n)
 
     def pdf(self, x: TensorLike, df: TensorLike, scale: TensorLike) -> Any:
         """Return the density."""
@@ -230,8 +230,8 @@ class gaussian_kde:  # noqa: N801
         if weights is None:
             self.weights = np.full(self.n, 1 / self.n)
         else:
-            given = as_float(weights)
-            self.weights = given / np.sum(given)
+            shares = as_float(weights)
+            self.weights = shares / np.sum(shares)
         self.neff = 1 / np.sum(self.weights**2)
         self.set_bandwidth(bw_method)
 

@@ -55,11 +55,11 @@ def moment(a: TensorLike, order: Any = 1, axis: int | None = 0, *, center: Tenso
     a, axis = flatten(a, axis)
     middle = np.mean(a, axis, keepdims=True) if center is None else as_float(center)
     orders = [order] if np.ndim(order) == 0 else [*order]
-    made = [
+    moments = [
         np.mean((a - middle) ** int(k), axis) if k != 1 or center is not None else np.mean(a - middle, axis)
         for k in orders
     ]
-    return made[0] if np.ndim(order) == 0 else np.stack(made)
+    return moments[0] if np.ndim(order) == 0 else np.stack(moments)
 
 
 def skew(a: TensorLike, axis: int | None = 0, bias: bool = True) -> Any:
@@ -71,8 +71,8 @@ def skew(a: TensorLike, axis: int | None = 0, bias: bool = True) -> Any:
     a, axis = flatten(a, axis)
     n = a.shape[axis]
     apart = a - np.mean(a, axis, keepdims=True)
-    made = np.mean(apart**3, axis) / np.mean(apart**2, axis) ** 1.5
-    return made if bias or n <= 2 else made * math.sqrt((n - 1.0) * n) / (n - 2.0)
+    value = np.mean(apart**3, axis) / np.mean(apart**2, axis) ** 1.5
+    return value if bias or n <= 2 else value * math.sqrt((n - 1.0) * n) / (n - 2.0)
 
 
 def kurtosis(a: TensorLike, axis: int | None = 0, fisher: bool = True, bias: bool = True) -> Any:
@@ -80,10 +80,10 @@ def kurtosis(a: TensorLike, axis: int | None = 0, fisher: bool = True, bias: boo
     a, axis = flatten(a, axis)
     n = a.shape[axis]
     apart = a - np.mean(a, axis, keepdims=True)
-    made = np.mean(apart**4, axis) / np.mean(apart**2, axis) ** 2
+    value = np.mean(apart**4, axis) / np.mean(apart**2, axis) ** 2
     if not bias and n > 3:
-        made = ((n * n - 1.0) * made - 3 * (n - 1.0) ** 2) / ((n - 2.0) * (n - 3.0)) + 3
-    return made - 3 if fisher else made
+        value = ((n * n - 1.0) * value - 3 * (n - 1.0) ** 2) / ((n - 2.0) * (n - 3.0)) + 3
+    return value - 3 if fisher else value
 
 
 def zmap(scores: TensorLike, compare: TensorLike, axis: int | None = 0, ddof: int = 0) -> Any:
@@ -236,11 +236,11 @@ def entropy(pk: TensorLike, qk: TensorLike | None = None, base: float | None = N
     p = as_float(pk)
     p = p / np.sum(p, axis, keepdims=True)
     if qk is None:
-        made = np.sum(call("entr", p), axis)
+        total = np.sum(call("entr", p), axis)
     else:
         q = as_float(qk)
-        made = np.sum(call("rel_entr", p, q / np.sum(q, axis, keepdims=True)), axis)
-    return made if base is None else made / math.log(base)
+        total = np.sum(call("rel_entr", p, q / np.sum(q, axis, keepdims=True)), axis)
+    return total if base is None else total / math.log(base)
 
 
 def kstat(data: TensorLike, n: int = 2) -> Any:
@@ -307,8 +307,8 @@ def lmoment(
         return np.sum(np.stack(terms), 0)
 
     plain = {r: np.sum(x * weigh(r - 1), -1) for r in {*orders, 2}}
-    made = [plain[r] / plain[2] if standardize and r > 2 else plain[r] for r in orders]
-    return made[0] if order is not None and np.ndim(order) == 0 else np.stack(made)
+    moments = [plain[r] / plain[2] if standardize and r > 2 else plain[r] for r in orders]
+    return moments[0] if order is not None and np.ndim(order) == 0 else np.stack(moments)
 
 
 QUANTILES = (
@@ -377,8 +377,8 @@ def circstd(
 ) -> Any:
     """Return the standard deviation of angles."""
     s, c = _average_direction(samples, high, low, axis)
-    made = np.sqrt(-np.log(s * s + c * c))
-    return made if normalize else made * ((high - low) / (2 * math.pi))
+    deviation = np.sqrt(-np.log(s * s + c * c))
+    return deviation if normalize else deviation * ((high - low) / (2 * math.pi))
 
 
 # ---- distances of samples
@@ -440,8 +440,8 @@ def yeojohnson_llf(lmb: TensorLike, data: TensorLike) -> Any:
     """Return the log-likelihood of the parameter of the Yeo-Johnson transform."""
     x, lmb = as_float(data), as_float(lmb)
     n = x.shape[0]
-    made = -n / 2 * np.log(np.var(transform_yeojohnson(x, lmb), 0))
-    return made + (lmb - 1) * np.sum(np.sign(x) * np.log1p(np.abs(x)), 0)
+    likelihood = -n / 2 * np.log(np.var(transform_yeojohnson(x, lmb), 0))
+    return likelihood + (lmb - 1) * np.sum(np.sign(x) * np.log1p(np.abs(x)), 0)
 
 
 def differential_entropy(values: TensorLike, *, base: float | None = None, axis: int = 0) -> Any:
@@ -455,15 +455,15 @@ def differential_entropy(values: TensorLike, *, base: float | None = None, axis:
     gaps = x[..., np.minimum(place + m, n - 1)] - x[..., np.maximum(place - m, 0)]
     if n <= 10:  # as SciPy chooses
         return _van_es(x, n, m, base)
-    made = _ebrahimi(gaps, n, m) if n <= 1000 else np.mean(np.log(n / (2 * m) * gaps), -1)
-    return made if base is None else made / math.log(base)
+    estimate = _ebrahimi(gaps, n, m) if n <= 1000 else np.mean(np.log(n / (2 * m) * gaps), -1)
+    return estimate if base is None else estimate / math.log(base)
 
 
 def _van_es(x: Value, n: int, m: int, base: float | None) -> Any:
     apart = x[..., m:] - x[..., : n - m]
-    made = np.sum(np.log((n + 1) / m * apart), -1) / (n - m) + sum(1 / k for k in range(m, n + 1))
-    made = made + math.log(m) - math.log(n + 1)
-    return made if base is None else made / math.log(base)
+    estimate = np.sum(np.log((n + 1) / m * apart), -1) / (n - m) + sum(1 / k for k in range(m, n + 1))
+    estimate = estimate + math.log(m) - math.log(n + 1)
+    return estimate if base is None else estimate / math.log(base)
 
 
 def _ebrahimi(gaps: Value, n: int, m: int) -> Any:

@@ -118,12 +118,12 @@ class Zip(Stage):
         return [seed for source in self.sources for seed in source.list_seeds()]
 
     def replace_seeds(self, seeds: list[int]) -> Stage:
-        left, made = list(seeds), []
+        left, replaced = list(seeds), []
         for source in self.sources:
             n = len(source.list_seeds())
-            made.append(source.replace_seeds(left[:n]))
+            replaced.append(source.replace_seeds(left[:n]))
             left = left[n:]
-        return replace(self, sources=tuple(made))
+        return replace(self, sources=tuple(replaced))
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,40 +149,42 @@ class PaddedBatch(DerivedStage):
     def _stack(self, elements: list[Any]) -> Any:
         columns = [[as_leaf_array(x, "padded_batch") for x in flatten(element)] for element in elements]
         parts = list(zip(*columns, strict=True))
-        wanted = self._list_shapes(len(parts))
-        made = [self._pad(part, shape) for part, shape in zip(parts, wanted, strict=True)]
-        return replace_leaves(map_leaves(lambda _: 0, elements[0], whole=is_plain_list), made)
+        shapes = self._list_shapes(len(parts))
+        padded = [self._pad(part, shape) for part, shape in zip(parts, shapes, strict=True)]
+        return replace_leaves(map_leaves(lambda _: 0, elements[0], whole=is_plain_list), padded)
 
     def _list_shapes(self, count: int) -> list[Any]:
         if self.shapes is None:
             return [None] * count
-        given = [self.shapes] if _is_shape(self.shapes) else list(self.shapes)
-        if len(given) != count:
-            raise ArgumentError(f"padded_batch: elements have {count} parts, padded_shapes {len(given)}.")
-        return given
+        shapes = [self.shapes] if _is_shape(self.shapes) else list(self.shapes)
+        if len(shapes) != count:
+            raise ArgumentError(f"padded_batch: elements have {count} parts, padded_shapes {len(shapes)}.")
+        return shapes
 
-    def _pad(self, arrays: tuple[Array, ...], wanted: Any) -> Array:
+    def _pad(self, arrays: tuple[Array, ...], lengths: Any) -> Array:
         ranks = {x.ndim for x in arrays}
         if len(ranks) > 1:
             raise ShapeError(f"padded_batch: elements of one batch have ranks {sorted(ranks)}; one rank is needed.")
         largest = tuple(np.max([x.shape for x in arrays], axis=0)) if arrays[0].ndim else ()
-        wanted = wanted or [None] * len(largest)
-        if len(wanted) != len(largest):
-            raise ShapeError(f"padded_batch: elements have rank {len(largest)}, padded_shapes {wanted!r}.")
-        shape = tuple(int(n if w is None else w) for n, w in zip(largest, wanted, strict=True))
+        lengths = lengths or [None] * len(largest)
+        if len(lengths) != len(largest):
+            raise ShapeError(f"padded_batch: elements have rank {len(largest)}, padded_shapes {lengths!r}.")
+        shape = tuple(int(n if w is None else w) for n, w in zip(largest, lengths, strict=True))
         if any(n > w for n, w in zip(largest, shape, strict=True)):
             raise ShapeError(f"padded_batch: an element has shape {largest}, larger than {shape}.")
-        made = np.full((len(arrays), *shape), self.value, np.result_type(*arrays))
-        if made.dtype.kind in "iub" and made.size and made.flat[0] != self.value:
-            raise ArgumentError(f"padded_batch: padding_values={self.value!r} is no {made.dtype}, as the elements are.")
+        padded = np.full((len(arrays), *shape), self.value, np.result_type(*arrays))
+        if padded.dtype.kind in "iub" and padded.size and padded.flat[0] != self.value:
+            raise ArgumentError(
+                f"padded_batch: padding_values={self.value!r} is no {padded.dtype}, as the elements are."
+            )
         for i, x in enumerate(arrays):
             where: Any = (i, *[slice(n) for n in x.shape])
-            made[where] = x
-        return made
+            padded[where] = x
+        return padded
 
 
-def _is_shape(given: object) -> bool:
-    return isinstance(given, list | tuple) and all(n is None or isinstance(n, int) for n in given)
+def _is_shape(x: object) -> bool:
+    return isinstance(x, list | tuple) and all(n is None or isinstance(n, int) for n in x)
 
 
 @dataclass(frozen=True, repr=False)
@@ -196,11 +198,11 @@ class CacheStage(DerivedStage):
         rows = self.source.access_rows(0)
         if rows is None:
             return None
-        known = rows
+        source_rows = rows
 
         def at(i: int) -> Any:
             if i not in self.kept:
-                self.kept[i] = known.at(known.order[i])
+                self.kept[i] = source_rows.at(source_rows.order[i])
             return self.kept[i]
 
         return stack_rows(range(len(rows.order)), at)

@@ -382,13 +382,13 @@ class Dataset:
         {'epoch': 0, 'position': 1, 'length': 3}
         """
         position = self._position
-        made = {"epoch": position.epoch, "position": position.position}
+        state = {"epoch": position.epoch, "position": position.position}
         if position.ended:
-            made = {"epoch": position.epoch + 1, "position": 0}
+            state = {"epoch": position.epoch + 1, "position": 0}
         n = self._stage.find_length()
         if isinstance(n, int):
-            made["length"] = n
-        return made | {f"seed_{i}": seed for i, seed in enumerate(self._stage.list_seeds())}
+            state["length"] = n
+        return state | {f"seed_{i}": seed for i, seed in enumerate(self._stage.list_seeds())}
 
     def resume(self, state: Mapping[str, int]) -> Dataset:
         """Continue where ``state`` was taken: the next reader gives the rest of that epoch.  Returns the dataset.
@@ -402,12 +402,12 @@ class Dataset:
         >>> bool((next(iter(again)) == second).all())
         True
         """
-        own = self.state()
+        current = self.state()
         if not isinstance(state, dict) or not {"epoch", "position"} <= state.keys():
             raise ArgumentError(f"resume: expected a dict with epoch and position, from state(), got {state!r}.")
-        if state.keys() != own.keys() or state.get("length") != own.get("length"):
+        if state.keys() != current.keys() or state.get("length") != current.get("length"):
             raise DataError(
-                f"resume: the state is of another dataset: {state!r}, and that of this one is {own!r}. "
+                f"resume: the state is of another dataset: {state!r}, and that of this one is {current!r}. "
                 "Make the dataset with the same stages and as many elements."
             )
         numbers = {name: as_whole_number("resume", name, value, 0) for name, value in state.items()}

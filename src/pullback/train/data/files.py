@@ -27,10 +27,10 @@ def choose_columns(what: str, file_columns: list[str], columns: Iterable[str] | 
     """Return the columns to read; all but the labels if none are named."""
     if twice := sorted({name for name in file_columns if file_columns.count(name) > 1}):
         raise DataError(f"{what}: the column names must differ, but {twice} come more than once. Give names=[...].")
-    wanted = [name for name in file_columns if name not in labels] if columns is None else list(columns)
-    if missing := [name for name in [*wanted, *labels] if name not in file_columns]:
+    chosen = [name for name in file_columns if name not in labels] if columns is None else list(columns)
+    if missing := [name for name in [*chosen, *labels] if name not in file_columns]:
         raise DataError(f"{what}: there is no column {', '.join(map(repr, missing))}. The columns are {file_columns}.")
-    return wanted
+    return chosen
 
 
 def pair_with_label(columns: dict[str, Any], names: list[str], label: Label) -> Any:
@@ -143,14 +143,16 @@ def open_csv(
         raise DataError(
             f"from_csv: names has {len(file_columns)} names, but the first line has {len(first)} cells: {first}."
         )
-    wanted = choose_columns("from_csv", file_columns, columns, list_labels(label))
-    given = dtypes if isinstance(dtypes, dict) else dict.fromkeys(file_columns, default if dtypes is None else dtypes)
-    if unknown := [name for name in given if name not in file_columns]:
+    chosen = choose_columns("from_csv", file_columns, columns, list_labels(label))
+    dtype_of = (
+        dtypes if isinstance(dtypes, dict) else dict.fromkeys(file_columns, default if dtypes is None else dtypes)
+    )
+    if unknown := [name for name in dtype_of if name not in file_columns]:
         raise ArgumentError(f"from_csv: dtypes names {unknown}, but the columns are {file_columns}.")
-    kinds = {name: as_dtype(given.get(name, default), "from_csv") for name in file_columns}
+    kinds = {name: as_dtype(dtype_of.get(name, default), "from_csv") for name in file_columns}
     if complex_ones := [name for name, dtype in kinds.items() if dtype.kind not in "fiubU"]:
         raise ArgumentError(f"from_csv: columns hold floats, integers, bools or text, not {kinds[complex_ones[0]]}.")
-    return CsvSource(path, wanted, label, file_columns, names is None, kinds, delimiter)
+    return CsvSource(path, chosen, label, file_columns, names is None, kinds, delimiter)
 
 
 # ---- Parquet
@@ -188,16 +190,16 @@ class ParquetSource(FileSource):
                     yield pair_with_label(columns, self.columns, self.label)
 
     def _convert_column(self, name: str, column: Any) -> Any:
-        made = column.to_numpy(zero_copy_only=False)
-        if made.dtype.kind == "O" and all(isinstance(x, str) for x in made):
-            return made.astype(str)
-        if made.dtype.kind not in "fiub" or (column.null_count and str(column.type) not in {"float", "double"}):
+        array = column.to_numpy(zero_copy_only=False)
+        if array.dtype.kind == "O" and all(isinstance(x, str) for x in array):
+            return array.astype(str)
+        if array.dtype.kind not in "fiub" or (column.null_count and str(column.type) not in {"float", "double"}):
             empty = ", with empty cells" if column.null_count else ""
             raise DataError(
                 f"from_parquet: {self!r}, column {name!r}: expected numbers, bools or text without empty cells, got "
                 f"{column.type}{empty}. Leave it out with columns=[...], or fill it beforehand."
             )
-        return made
+        return array
 
 
 def open_parquet(path: str | os.PathLike[str], columns: Iterable[str] | None, label: Label) -> ParquetSource:

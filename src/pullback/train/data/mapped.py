@@ -34,10 +34,10 @@ class MappedPages:
 
 def _find_file(array: Array) -> mmap.mmap | None:
     """Return the file that an array is mapped to; None for one in memory, or one whose changes are private."""
-    here: Any = array
-    while here is not None and not isinstance(here, np.memmap):
-        here = getattr(here, "base", None)
-    if here is None or here.mode == "c" or not hasattr(mmap, "MADV_DONTNEED"):
+    base: Any = array
+    while base is not None and not isinstance(base, np.memmap):
+        base = getattr(base, "base", None)
+    if base is None or base.mode == "c" or not hasattr(mmap, "MADV_DONTNEED"):
         return None
-    file = vars(here).get("_mmap")
+    file = vars(base).get("_mmap")
     return file if isinstance(file, mmap.mmap) else None

@@ -34,7 +34,7 @@ class RowAccess:
 
 def stack_rows(order: Any, at: Callable[[int], Any]) -> RowAccess:
     """Return random access whose blocks are elements that are got one by one and stacked."""
-    return RowAccess(order, at, lambda which: stack_elements([at(i) for i in which]))
+    return RowAccess(order, at, lambda indices: stack_elements([at(i) for i in indices]))
 
 
 @dataclass(frozen=True)
@@ -129,10 +129,10 @@ class ArraySource(Stage):
 
     @staticmethod
     def _as_rows(x: TensorLike) -> Array:
-        made = as_leaf_array(x, "from_arrays")
-        if not made.ndim:
+        array = as_leaf_array(x, "from_arrays")
+        if not array.ndim:
             raise ShapeError(f"from_arrays: expected arrays with rows, got a single number: {x!r}.")
-        seen = made.view()
+        seen = array.view()
         seen.flags.writeable = False  # a batch in order is a view of the user's array
         return seen
 
@@ -162,12 +162,12 @@ class GeneratorSource(Stage):
         return getattr(self.function, "__name__", "generator")
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        made = self.function()
-        if not isinstance(made, Iterable):
+        elements = self.function()
+        if not isinstance(elements, Iterable):
             raise ArgumentError(
-                f"from_generator: {self!r}() must return an iterator, got {type(made).__name__}. Write yield in it."
+                f"from_generator: {self!r}() must return an iterator, got {type(elements).__name__}. Write yield in it."
             )
-        return islice(made, start, None)
+        return islice(elements, start, None)
 
 
 # ---- shuffle, batch, map
@@ -197,13 +197,13 @@ class Shuffle(DerivedStage):
     def _shuffle_stream(self, epoch: int) -> Iterator[Any]:
         generator = self._make_generator(epoch)
         source = self.source.iterate_elements(epoch, 0)
-        held = list(islice(source, self.buffer))
+        buffered = list(islice(source, self.buffer))
         for element in source:
-            i = int(generator.integers(len(held)))
-            chosen, held[i] = held[i], element
+            i = int(generator.integers(len(buffered)))
+            chosen, buffered[i] = buffered[i], element
             yield chosen
-        for i in generator.permutation(len(held)):
-            yield held[i]
+        for i in generator.permutation(len(buffered)):
+            yield buffered[i]
 
     def list_seeds(self) -> list[int]:
         return [*self.source.list_seeds(), self.seed]
@@ -358,8 +358,8 @@ class Repeat(DerivedStage):
             start = 0
 
     def _stream(self, epoch: int, start: int) -> Iterator[Any]:
-        given = self._iterate_epochs(epoch, start, self.source.iterate_elements)
-        return given if isinstance(self.source.find_length(), int) else islice(given, start, None)
+        elements = self._iterate_epochs(epoch, start, self.source.iterate_elements)
+        return elements if isinstance(self.source.find_length(), int) else islice(elements, start, None)
 
     def _stream_blocks(self, epoch: int, start: int, size: int) -> Iterator[Any]:
         if not isinstance(self.source.find_length(), int):
@@ -438,11 +438,11 @@ def as_leaf_array(x: TensorLike, what: str) -> Array:
     """Return a leaf as an array: Python floats get the default dtype, integers and bools keep theirs."""
     if isinstance(x, str):
         return np.asarray(x)
-    made: Array = as_array(x, what=what)
+    array: Array = as_array(x, what=what)
     if type(x) in NUMBERS or type(x) is list:
         its_own = np.asarray(x)
-        return its_own if its_own.dtype.kind in "iub" else made
-    return made
+        return its_own if its_own.dtype.kind in "iub" else array
+    return array
 
 
 def stack_elements(elements: list[Any]) -> Any:
@@ -455,7 +455,7 @@ def stack_elements(elements: list[Any]) -> Any:
                 f"batch: element {i} has {len(column)} parts, element 0 has {len(first)}. "
                 "All elements must have the same structure."
             )
-    made = []
+    stacked = []
     for part in zip(*columns, strict=True):
         arrays = [as_leaf_array(x, "batch") for x in part]
         for i, x in enumerate(arrays):
@@ -464,25 +464,25 @@ def stack_elements(elements: list[Any]) -> Any:
                     f"batch: element {i} of a batch has shape {x.shape}, element 0 has shape {arrays[0].shape}. "
                     "Elements of a batch are stacked: bring them to one shape with map first."
                 )
-        made.append(np.stack(arrays))
-    whole = map_leaves(lambda _: 0, elements[0], whole=is_plain_list)
-    return replace_leaves(whole, made)
+        stacked.append(np.stack(arrays))
+    structure = map_leaves(lambda _: 0, elements[0], whole=is_plain_list)
+    return replace_leaves(structure, stacked)
 
 
 def regroup(blocks: Iterator[Any], size: int) -> Iterator[Any]:
     """Return blocks of any lengths as blocks of one length; only the last may be smaller."""
-    held: list[Any] = []
+    waiting: list[Any] = []
     number = 0
     for block in blocks:
-        held.append(block)
+        waiting.append(block)
         number += len(flatten(block)[0])
         while number >= size:
-            whole = held[0] if len(held) == 1 else _concatenate(held)
-            yield map_leaves(lambda x: x[:size], whole)
-            held = [map_leaves(lambda x: x[size:], whole)]
+            joined = waiting[0] if len(waiting) == 1 else _concatenate(waiting)
+            yield map_leaves(lambda x: x[:size], joined)
+            waiting = [map_leaves(lambda x: x[size:], joined)]
             number -= size
     if number:
-        yield _concatenate(held)
+        yield _concatenate(waiting)
 
 
 def _concatenate(blocks: list[Any]) -> Any:

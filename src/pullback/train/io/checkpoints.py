@@ -120,8 +120,8 @@ def read_checkpoint(path: StrPath, model: StoredModel, optimizer: Optimizer | No
     try:
         _load_state(model, optimizer, found.get("optimizer"))
     except DataError as error:
-        for v, held in before:
-            v.hold(held.value)
+        for v, value in before:
+            v.hold(value.value)
         raise CheckpointError(
             f"load: {where} was written with another optimizer, so nothing was assigned. {error} "
             "For the variables alone: model.set_weights(pb.train.load(path)['weights'])."

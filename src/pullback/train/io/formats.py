@@ -39,20 +39,20 @@ class ReadModel(NamedTuple):
 
 def find_format(path: StrPath) -> str:
     """Return the format of a file that exists: "json", "keras", "h5" or "safetensors"."""
-    given = Path(os.fspath(path))
-    if given.is_dir():
+    file_path = Path(os.fspath(path))
+    if file_path.is_dir():
         return "json"
-    if not given.is_file():
+    if not file_path.is_file():
         raise FileNotFoundError(f"load: there is no file {os.fspath(path)!r}.")
-    with given.open("rb") as file:
+    with file_path.open("rb") as file:
         first = file.read(16)
     if first.startswith(b"PK\x03\x04"):
         return "keras"
     if first.startswith(MAGIC):
         return "h5"
-    if first.lstrip()[:1] in (b"{", b"[") and given.suffix != ".safetensors":
+    if first.lstrip()[:1] in (b"{", b"[") and file_path.suffix != ".safetensors":
         return "json"
-    return "safetensors" if first[8:9] == b"{" else BY_SUFFIX.get(given.suffix, "safetensors")
+    return "safetensors" if first[8:9] == b"{" else BY_SUFFIX.get(file_path.suffix, "safetensors")
 
 
 def read_layers_model(path: StrPath, builder: Builder, compiles: bool) -> ReadModel:
@@ -70,15 +70,15 @@ def write_layers_model(
 
     ``arguments`` are those of ``compile`` by name; they are written if the library has them.
     """
-    given = Path(os.fspath(path))
-    if given.suffix == ".json" or given.is_dir() or os.fspath(path).endswith(("/", os.sep)):
+    file_path = Path(os.fspath(path))
+    if file_path.suffix == ".json" or file_path.is_dir() or os.fspath(path).endswith(("/", os.sep)):
         write_model_json(path, model, describe_training(optimizer, _list_by_output(model, arguments), False))
-    elif given.suffix == ".keras":
+    elif file_path.suffix == ".keras":
         write_archive(path, model, describe_training(optimizer, arguments, True), optimizer)
-    elif given.suffix in (".h5", ".hdf5"):
+    elif file_path.suffix in (".h5", ".hdf5"):
         write_h5(path, model, describe_training(optimizer, arguments, True), optimizer)
     else:
-        check_suffix("model.save", given.suffix, (".safetensors", ".keras", ".h5", ".hdf5", ".json"))
+        check_suffix("model.save", file_path.suffix, (".safetensors", ".keras", ".h5", ".hdf5", ".json"))
         return False
     return True
 

@@ -61,10 +61,10 @@ def check_room(layer: Any, shapes: Sequence[Sequence[int | None]]) -> None:
     expected = _expected.get()
     if expected is None:
         return
-    given = vars(layer)
-    factor = math.prod(max(1, n) for name in FACTORS for n in _list_numbers(given.get(name)))
-    margin = 2 * max((n for name in MARGINS for n in _list_numbers(given.get(name))), default=0)
-    fixed = math.prod(max(1, n) for name in LENGTHS for n in _list_numbers(given.get(name)))
+    arguments = vars(layer)
+    factor = math.prod(max(1, n) for name in FACTORS for n in _list_numbers(arguments.get(name)))
+    margin = 2 * max((n for name in MARGINS for n in _list_numbers(arguments.get(name))), default=0)
+    fixed = math.prod(max(1, n) for name in LENGTHS for n in _list_numbers(arguments.get(name)))
     for shape in shapes:
         lengths = [1 if n is None else n for n in shape]
         enlarged = math.prod(n + margin for n in lengths[:-1]) * max(lengths, default=1)

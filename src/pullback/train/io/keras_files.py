@@ -217,11 +217,11 @@ def _iterate_paths(layer: Any, above: str, order: Order, seen: set[int]) -> Iter
 
 def _list_own_variables(layer: Any) -> list[Variable]:
     """Return the variables of a layer itself, in the order of the file."""
-    own = [part for _, part in layer.parts() if isinstance(part, Variable)]
-    own.sort(key=lambda v: is_fixed(layer, v))
+    found = [part for _, part in layer.parts() if isinstance(part, Variable)]
+    found.sort(key=lambda v: is_fixed(layer, v))
     if is_kind(layer, "SpectralNormalization"):  # Keras stores the kernel with the wrapper too
-        own.insert(0, layer.find_kernel())
-    return own
+        found.insert(0, layer.find_kernel())
+    return found
 
 
 def _name_parts(layer: Any) -> Iterator[tuple[str, Any]]:

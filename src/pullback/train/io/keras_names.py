@@ -110,5 +110,5 @@ def is_without_effect(name: str, value: object) -> bool:
     """
     if value is None or value is False or name.endswith("_initializer"):  # of a weight that the layer has not
         return True
-    known = WITHOUT_EFFECT.get(name, ())
-    return EVERY in known or any(one == value and isinstance(one, bool) == isinstance(value, bool) for one in known)
+    values = WITHOUT_EFFECT.get(name, ())
+    return EVERY in values or any(one == value and isinstance(one, bool) == isinstance(value, bool) for one in values)

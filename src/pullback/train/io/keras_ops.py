@@ -44,18 +44,18 @@ def find_operation(module: object, name: object, config: Mapping[str, Any]) -> C
     if not isinstance(name, str) or not str(module).startswith(HOMES):
         return None
     word = snake_case(name)
-    given = {key: x for key, x in config.items() if key not in ("name", "trainable") and x is not None}
-    own = {key: tuple(x) if isinstance(x, list) else x for key, x in given.items()}
-    if word in DTYPES and own.get("dtype") not in DTYPES[word]:
+    arguments = {key: x for key, x in config.items() if key not in ("name", "trainable") and x is not None}
+    settings = {key: tuple(x) if isinstance(x, list) else x for key, x in arguments.items()}
+    if word in DTYPES and settings.get("dtype") not in DTYPES[word]:
         return None
     if word in OTHERS:
-        return OTHERS[word](own)
+        return OTHERS[word](settings)
     if word in ACTIVATIONS:
         activation: Callable[..., Any] = getattr(activations, word)
         return activation
-    own.pop("dtype", None)
+    settings.pop("dtype", None)
     function = getattr(np, word) if word in SAME else None
-    return None if function is None else lambda *xs, **more: function(*xs, **own, **more)
+    return None if function is None else lambda *xs, **more: function(*xs, **settings, **more)
 
 
 def _cast(dtype: str, x: Any) -> Any:

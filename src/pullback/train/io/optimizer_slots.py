@@ -71,8 +71,8 @@ def list_state(optimizer: Optimizer | None, variables: Sequence[Variable]) -> li
         found.append((RATE, np.array(rate, np.float32)))
     if optimizer.loss_scale.is_dynamic:
         finite, scale = np.array(state[FINITE_STEPS]), np.array(state[LOSS_SCALE], np.float32)
-        own = [("iteration", np.array(0)), (RATE, np.array(0, np.float32))]
-        found = [*own, ("step_counter", finite), ("dynamic_scale", scale), *found]
+        counters = [("iteration", np.array(0)), (RATE, np.array(0, np.float32))]
+        found = [*counters, ("step_counter", finite), ("dynamic_scale", scale), *found]
     for v, slot in _list_slots(groups, variables, state):
         x = state[f"{v.name}/{slot}"]
         if optimizer.name == slot == "momentum":  # of TensorFlow.js: a sum of gradients, that of Keras one of steps

@@ -124,15 +124,15 @@ def _describe(tree: Tree, where: str, tensors: dict[str, Any]) -> Any:
 
 def _as_full_array(x: Any, what: str) -> Array:
     """Return a leaf as an array; Python numbers in a list keep all their digits."""
-    made = as_array(x, what=what)
-    return np.array(x) if is_plain_list(x) else made
+    array = as_array(x, what=what)
+    return np.array(x) if is_plain_list(x) else array
 
 
 def _as_storable(x: Any, name: str) -> Array:
-    made = _as_full_array(x, f"save: {name!r}")
-    if made.dtype.name not in DTYPES:
-        raise DataError(f"save: {name!r} has dtype {made.dtype}, which safetensors does not hold. Cast it first.")
-    return np.ascontiguousarray(made, made.dtype.newbyteorder("=")).reshape(made.shape)
+    array = _as_full_array(x, f"save: {name!r}")
+    if array.dtype.name not in DTYPES:
+        raise DataError(f"save: {name!r} has dtype {array.dtype}, which safetensors does not hold. Cast it first.")
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -218,9 +218,9 @@ def load_weights(
         found = _rename("load_weights", dict(weights), names)
     elif isinstance(weights, list | tuple):
         if isinstance(names, Mapping) or (names is not None and len(names) != len(weights)):
-            given = "a map" if isinstance(names, Mapping) else f"{len(names)} names"
+            received = "a map" if isinstance(names, Mapping) else f"{len(names)} names"
             raise ArgumentError(
-                f"load_weights: names must be a list of {len(weights)}, one for each weight, got {given}."
+                f"load_weights: names must be a list of {len(weights)}, one for each weight, got {received}."
             )
         called = list(_collect_leaves("load_weights", _as_tree("load_weights", into)) if names is None else names)
         if len(called) != len(weights) or len(set(called)) != len(called):
@@ -269,8 +269,8 @@ def _rebuild(structure: Any, tensors: dict[str, Any], where: str) -> Tree:
         return tensors[inside][()]
     if kind == "dict":
         return {key: _rebuild(child, tensors, where) for key, child in inside}
-    made = [_rebuild(child, tensors, where) for child in inside]
-    return tuple(made) if kind == "tuple" else made
+    items = [_rebuild(child, tensors, where) for child in inside]
+    return tuple(items) if kind == "tuple" else items
 
 
 def _iterate_leaves(tree: Tree, where: str = "") -> Iterator[tuple[str, Any]]:
@@ -302,10 +302,10 @@ def _rename(what: str, found: dict[str, Any], names: object) -> dict[str, Any]:
         raise ArgumentError(f"{what}: names must be a map of names to names, got {type(names).__name__}.")
     if unknown := sorted(set(names) - set(found)):
         raise CheckpointError(f"{what}: names has {', '.join(unknown)}; the file has: {', '.join(sorted(found))}.")
-    made = {names.get(name, name): x for name, x in found.items()}
-    if len(made) != len(found):
+    renamed = {names.get(name, name): x for name, x in found.items()}
+    if len(renamed) != len(found):
         raise ArgumentError(f"{what}: names gives two weights the same name.")
-    return made
+    return renamed
 
 
 # ---- assign
@@ -355,11 +355,11 @@ def _find_mismatch(place: Any, x: Any, casts: bool) -> str:
     if type(place) in SCALARS or type(x) in SCALARS:
         same = type(x) is type(place) or (type(x) is int and type(place) is float)
         return "" if same else f"{_describe_value(x)}, expected {_describe_value(place)}"
-    wanted = _as_full_array(place, "load")
-    if x.shape != wanted.shape:
-        return f"shape {x.shape}, expected {wanted.shape}"
-    fits = np.can_cast(x.dtype, wanted.dtype, "same_kind" if casts or is_plain_list(place) else "equiv")
-    return "" if fits else f"dtype {x.dtype}, expected {wanted.dtype}"
+    expected = _as_full_array(place, "load")
+    if x.shape != expected.shape:
+        return f"shape {x.shape}, expected {expected.shape}"
+    fits = np.can_cast(x.dtype, expected.dtype, "same_kind" if casts or is_plain_list(place) else "equiv")
+    return "" if fits else f"dtype {x.dtype}, expected {expected.dtype}"
 
 
 def _describe_value(x: TensorLike) -> str:
@@ -370,9 +370,9 @@ def _fill(place: Any, x: Any) -> Any:
     """Return the leaf with its new value: a variable is assigned to, anything else is replaced."""
     if type(place) in SCALARS:
         return type(place)(x)
-    made = np.asarray(x, _as_full_array(place, "load").dtype)
+    array = np.asarray(x, _as_full_array(place, "load").dtype)
     if isinstance(place, Variable):
-        return place.assign(made)
+        return place.assign(array)
     if isinstance(place, Tensor):
-        return constant(made[()])
-    return made if isinstance(place, np.ndarray) else made[()]
+        return constant(array[()])
+    return array if isinstance(place, np.ndarray) else array[()]

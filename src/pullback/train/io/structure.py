@@ -135,8 +135,8 @@ def rebuild(data: Any, where: str, makers: Mapping[str, Callable[..., Any]], bef
 
 def _find_class(data: dict[str, Any], where: str) -> Any:
     """Return the class of an object that a file describes; raise an error if it is not known."""
-    own = find_custom(data.get("kind"))
-    kind = own if own is not None else Configurable.registry.get(data.get("kind", ""))
+    custom = find_custom(data.get("kind"))
+    kind = custom if custom is not None else Configurable.registry.get(data.get("kind", ""))
     if kind is None:
         raise CheckpointError(
             f"load_model: {where} has a {data.get('kind') or data.get('call')!r}, which is not known here. Import, or "

@@ -84,10 +84,10 @@ def _read_group(group: Mapping[str, Json], folder: Path, where: str) -> tuple[li
         raise CheckpointError(f"load: {where} has a group of weights without a list of weights and of paths.")
     weights = [_read_weight(data, where) for data in listed]
     paths = [_find_shard(name, folder, where) for name in names]
-    there, needed = sum(path.stat().st_size for path in paths), sum(weight.length for weight in weights)
-    if there != needed:
+    available, needed = sum(path.stat().st_size for path in paths), sum(weight.length for weight in weights)
+    if available != needed:
         raise CheckpointError(
-            f"load: {where} needs {needed} bytes from {', '.join(map(str, names))}, which have {there}. "
+            f"load: {where} needs {needed} bytes from {', '.join(map(str, names))}, which have {available}. "
             "A shard was cut short, or the manifest is another file's."
         )
     return weights, paths
@@ -136,11 +136,11 @@ def _quantize(weight: Weight, data: Json, where: str) -> Weight:
 def _decode(weight: Weight, data: bytes) -> Array:
     """Return the numbers of a weight; quantized ones are ``scale * n + minimum``."""
     stored = np.frombuffer(data, weight.stored).reshape(weight.shape)
-    wanted = np.dtype(DTYPES[weight.dtype]).newbyteorder("=")
+    dtype = np.dtype(DTYPES[weight.dtype]).newbyteorder("=")
     if weight.scale is None:
-        return stored.astype(wanted)
-    made = stored.astype(np.float64) * weight.scale + weight.minimum  # in doubles, as JavaScript does
-    return np.round(made).astype(wanted) if wanted.kind in "iu" else made.astype(wanted)
+        return stored.astype(dtype)
+    decoded = stored.astype(np.float64) * weight.scale + weight.minimum  # in doubles, as JavaScript does
+    return np.round(decoded).astype(dtype) if dtype.kind in "iu" else decoded.astype(dtype)
 
 
 # ---- write
@@ -163,5 +163,5 @@ def write_weights(weights: Mapping[str, Array], folder: Path, stem: str) -> list
 
 def as_folder(path: str | os.PathLike[str]) -> tuple[Path, str]:
     """Return the folder and the name of the JSON file of a path: of the file itself, or of its folder."""
-    given = Path(os.fspath(path))
-    return (given.parent, given.name) if given.suffix == ".json" else (given, "model.json")
+    folder = Path(os.fspath(path))
+    return (folder.parent, folder.name) if folder.suffix == ".json" else (folder, "model.json")

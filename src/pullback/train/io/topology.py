@@ -186,10 +186,10 @@ class TopologyReader:
         found = find_class(kind, "Layer") if found is None else found
         module = str(data.get("module") or "")
         if found is None or not issubclass(found, base) or ".ops." in module:
-            known = [name for name, one in Configurable.registry.items() if issubclass(one, base)]
+            names = [name for name, one in Configurable.registry.items() if issubclass(one, base)]
             raise self.make_error(
                 f"{place} is of class {kind!r}{f' of {module}' if '.ops.' in module else ''}, which is not a layer "
-                f"here.{did_you_mean(kind, known)} A layer of your own is found by the name of its class, which must "
+                f"here.{did_you_mean(kind, names)} A layer of your own is found by the name of its class, which must "
                 "be defined before, or be given in custom_objects={...}."
             )
         return found
@@ -198,7 +198,7 @@ class TopologyReader:
         """Return an object of this class with the arguments of a config; refuse by name what is unknown here."""
         takes = signature(kind).parameters
         open_ended = any(p.kind is p.VAR_KEYWORD for p in takes.values())
-        given: Config = {}
+        arguments: Config = {}
         for written, value in config.items():
             name = _find_argument(written, takes)
             if name in takes or (open_ended and not is_without_effect(written, value)):
@@ -207,13 +207,13 @@ class TopologyReader:
                 if self.dialect is KERAS3 and name.endswith("activation") and isinstance(converted, str):
                     converted = ACTIVATIONS.get(converted, converted)
                 if converted is not MISSING:
-                    given[name] = converted
+                    arguments[name] = converted
             elif not is_without_effect(written, value):
                 raise self.make_error(
                     f"{place} has {written}={_shorten(value)}, which is unknown here; it takes {', '.join(takes)}."
                     f"{did_you_mean(written, takes)}"
                 )
-        return self.call(kind.from_config, given)
+        return self.call(kind.from_config, arguments)
 
     def _check_meaning(self, kind: type[Configurable], name: str, value: Json, place: str) -> None:
         for owner, argument, other in self.dialect.differences:
@@ -227,19 +227,21 @@ class TopologyReader:
     def _convert_common(self, kind: type[Configurable], config: Config) -> Config:
         """Return the config with the arguments of every layer as they are here: dtype and the shape of the input."""
         takes = signature(kind).parameters
-        made = {key: value for key, value in config.items() if key not in (*SHAPE_ARGUMENTS, "dtype", "input_dtype")}
+        arguments = {
+            key: value for key, value in config.items() if key not in (*SHAPE_ARGUMENTS, "dtype", "input_dtype")
+        }
         cell = config.get("cell")
         if isinstance(cell, dict) and isinstance(inner := cell.get("config"), dict):  # which TensorFlow.js repeats
-            made = {key: x for key, x in made.items() if key in takes or key not in inner or inner[key] != x}
+            arguments = {key: x for key, x in arguments.items() if key in takes or key not in inner or inner[key] != x}
         dtype = self._find_dtype(config, takes)
         if dtype is not None:
-            made["dtype"] = dtype
+            arguments["dtype"] = dtype
         shape = self._find_shape(config)
         if shape is not None and shape[0] is not None and "batch_input_shape" in takes:
-            made["batch_input_shape"] = shape
+            arguments["batch_input_shape"] = shape
         elif shape is not None and "input_shape" in takes:
-            made["input_shape"] = shape[1:]
-        return made
+            arguments["input_shape"] = shape[1:]
+        return arguments
 
     def _find_dtype(self, config: Config, takes: Collection[str]) -> str | None:
         """Return the dtype that a layer must be given; None if it has that without being told."""
@@ -297,9 +299,9 @@ class TopologyReader:
         if name == "__tuple__" and isinstance(data.get("items"), list):
             return tuple(self._convert(item, place) for item in data["items"])
         if name == "function" and isinstance(config, str):
-            own = find_custom(config)
-            if own is not None or str(data.get("module")).startswith(BUILTINS):
-                return config if own is None else own  # an activation by its name, or a function of the user's
+            custom = find_custom(config)
+            if custom is not None or str(data.get("module")).startswith(BUILTINS):
+                return config if custom is None else custom  # an activation by its name, or a function of the user's
         kind, config = self._split(data, place)
         if isinstance(seed := config.get("seed"), dict):  # a seed generator of Keras 3: its state is not in the file
             inside = seed.get("config")
@@ -331,8 +333,10 @@ class TopologyReader:
                 layers.append(self.read_layer(described, f"layer {name or i!r}"))
         if shape is None:
             built = data.get("build_config")
-            given = config.get("build_input_shape") or (built.get("input_shape") if isinstance(built, dict) else None)
-            shape = self._find_shape({"batch_shape": given}) if isinstance(given, list) else None
+            input_shape = config.get("build_input_shape") or (
+                built.get("input_shape") if isinstance(built, dict) else None
+            )
+            shape = self._find_shape({"batch_shape": input_shape}) if isinstance(input_shape, list) else None
         model = self.call(self.builder.make_sequential, layers, _as_text(config.get("name")))
         if shape is not None and layers:
             self.call(model.build_for, [tuple(shape[1:])])
@@ -371,19 +375,19 @@ class GraphReader:
             _as_text(self.config.get("name")),
         )
 
-    def _name_ends(self, which: str, tensors: list[Any]) -> Any:
+    def _name_ends(self, key: str, tensors: list[Any]) -> Any:
         """Return the inputs or outputs as a dict if the file has one of them."""
-        data = self.config[which]
+        data = self.config[key]
         return dict(zip(data, tensors, strict=True)) if isinstance(data, dict) else tensors
 
     # ---- references
 
-    def _read_ends(self, which: str) -> list[LayerReference]:
+    def _read_ends(self, key: str) -> list[LayerReference]:
         """Return the inputs or outputs of the model."""
-        data = self.config.get(which)
+        data = self.config.get(key)
         listed = [data] if self._is_reference(data) else list(data.values()) if isinstance(data, dict) else data
         if not isinstance(listed, list) or not listed or not all(map(self._is_reference, listed)):
-            raise self.reader.make_error(f"{which} is {data!r}, expected a list of [name, number, output].")
+            raise self.reader.make_error(f"{key} is {data!r}, expected a list of [name, number, output].")
         return [LayerReference(*one[:3]) for one in listed]
 
     def _is_reference(self, data: Json) -> bool:
@@ -418,7 +422,7 @@ class GraphReader:
         return Application([inputs] if len(inputs) > 1 else list(inputs), keywords)
 
     def _read_keywords(self, data: Config, name: str) -> Config:
-        return {key: made for key, x in data.items() if (made := self._read_value(x, name)) not in (None, False)}
+        return {key: value for key, x in data.items() if (value := self._read_value(x, name)) not in (None, False)}
 
     def _read_value(self, data: Json, name: str) -> Any:
         """Return an argument of a call: a reference, a list of them, or plain data."""
@@ -509,8 +513,8 @@ class GraphReader:
             self.layers[name] = reader.read_layer(self.described[name], f"layer {name!r}")
         layer = self.layers[name]
         inputs, settings = self._split_keywords(name, layer, node)
-        given = [self._fill(x) for x in inputs]
-        flat = [x for one in given for x in (one if isinstance(one, list) else [one])]
+        values = [self._fill(x) for x in inputs]
+        flat = [x for one in values for x in (one if isinstance(one, list) else [one])]
         return reader.call(layer, *flat, **{key: self._fill(x) for key, x in settings.items()})
 
     def _find_operation(self, described: Config, node: Application) -> Callable[..., Any] | None:

@@ -93,12 +93,12 @@ class TopologyWriter:
         self._has_masks = any(is_kind(one, "Masking") or getattr(one, "mask_zero", False) for one in every)
         return self.describe_layer(model)
 
-    def name_layer(self, wanted: str) -> str:
+    def name_layer(self, name: str) -> str:
         """Return this name, or one with a number if another layer has it."""
-        free, number = wanted, 0
+        free, number = name, 0
         while free in self._taken:
             number += 1
-            free = f"{wanted}_{number}"
+            free = f"{name}_{number}"
         self._taken.add(free)
         return free
 
@@ -122,69 +122,77 @@ class TopologyWriter:
         if is_kind(layer, "ApplyFunction") and (plain := self._describe_function(layer)) is not None:
             module = "keras.layers" if plain[0] in self.target.layers else "keras.src.ops.numpy"
             return self._wrap(plain[0], plain[1] | {"name": name}, module)
-        own = is_own_class(kind)
-        spelt = kind.registered_name if own else spell_class(kind.__name__)
-        if not own and spelt not in self.target.layers:
+        is_custom = is_own_class(kind)
+        spelt = kind.registered_name if is_custom else spell_class(kind.__name__)
+        if not is_custom and spelt not in self.target.layers:
             raise CheckpointError(
                 f"save: {name} is a {kind.__name__} layer, which {self.target.library} does not have."
             )
-        config = self._describe_arguments(layer, spelt, own, name)
+        config = self._describe_arguments(layer, spelt, is_custom, name)
         frozen = {} if layer.trainable else {"trainable": False}  # not every layer of Keras takes it
-        return self._wrap(spelt, config | {"name": name, **frozen}, "keras.layers", own)
+        return self._wrap(spelt, config | {"name": name, **frozen}, "keras.layers", is_custom)
 
     def _describe_function(self, layer: Any) -> tuple[str, Config] | None:
         """Return the class and config of a layer that computes a function of symbolic tensors; None if there is none.
 
         ``h + x`` is an ``Add`` layer, ``2.0 * h`` a ``Rescaling``, ``np.tanh(h)`` an ``Activation``.
         """
-        name, given = layer.function.removeprefix("np."), list(layer.arguments)
+        name, operands = layer.function.removeprefix("np."), list(layer.arguments)
         if self._has_masks:  # which such a layer passes on, and the function does not
             return None
-        if name == "concatenate" and given == [[{"input": i} for i in range(len(layer.shapes))]]:
+        if name == "concatenate" and operands == [[{"input": i} for i in range(len(layer.shapes))]]:
             return "Concatenate", {"axis": layer.keywords.get("axis", 0)}
-        if self.target.is_keras and given == [{"input": 0}]:
+        if self.target.is_keras and operands == [{"input": 0}]:
             if name in REDUCTIONS and layer.keywords.keys() <= {"axis", "keepdims"}:
                 return REDUCTIONS[name], {"axis": None, "keepdims": False, **layer.keywords}
             if name in OPERATIONS and not layer.keywords:
                 return name.capitalize(), {}
-        return None if layer.keywords else self._describe_arithmetic(layer, name, given)
+        return None if layer.keywords else self._describe_arithmetic(layer, name, operands)
 
-    def _describe_arithmetic(self, layer: Any, name: str, given: list[Any]) -> tuple[str, Config] | None:
+    def _describe_arithmetic(self, layer: Any, name: str, operands: list[Any]) -> tuple[str, Config] | None:
         """Return the class and config of a sum, a multiple or an activation of symbolic tensors; None for others."""
-        tensors = [isinstance(x, dict) and "input" in x for x in given]
+        tensors = [isinstance(x, dict) and "input" in x for x in operands]
         merge, ranks = MERGES.get(name, ""), {len(shape) for shape in layer.shapes}
-        if all(tensors) and given == [{"input": 0}, {"input": 1}] and merge in self.target.layers and len(ranks) == 1:
+        if (
+            all(tensors)
+            and operands == [{"input": 0}, {"input": 1}]
+            and merge in self.target.layers
+            and len(ranks) == 1
+        ):
             return merge, {}
-        if name in RESCALINGS and sum(tensors) == 1 and len(given) <= 2:
-            return _describe_rescaling(name, given, tensors[0])
+        if name in RESCALINGS and sum(tensors) == 1 and len(operands) <= 2:
+            return _describe_rescaling(name, operands, tensors[0])
         activation = FUNCTIONS.get(name)
         if tensors != [True] or activation is None or (not self.target.is_keras and activation not in TFJS_ACTIVATIONS):
             return None
         return "Activation", {"activation": activation}
 
-    def _wrap(self, kind: str, config: Config, module: str, own: bool = False) -> Config:
-        made: Config = {"class_name": kind, "config": config}
+    def _wrap(self, kind: str, config: Config, module: str, is_custom: bool = False) -> Config:
+        described: Config = {"class_name": kind, "config": config}
         if self.target.is_keras:
-            made |= {"module": None if own else module, "registered_name": f"Custom>{kind}" if own else None}
-        return made
+            described |= {
+                "module": None if is_custom else module,
+                "registered_name": f"Custom>{kind}" if is_custom else None,
+            }
+        return described
 
-    def _describe_arguments(self, layer: Any, spelt: str, own: bool, name: str) -> Config:
+    def _describe_arguments(self, layer: Any, spelt: str, is_custom: bool, name: str) -> Config:
         """Return the arguments of a layer that the library has; refuse the others, unless they mean nothing."""
         takes = signature(type(layer)).parameters
-        known = set(takes) if own else set(self.target.layers[spelt].split())
+        taken = set(takes) if is_custom else set(self.target.layers[spelt].split())
         config: Config = {}
         for argument, value in layer.get_config().items():
             if argument in ("name", "trainable", "input_shape", "batch_input_shape"):
                 continue
-            written = RENAMED[argument] if argument not in known and RENAMED.get(argument) in known else argument
+            written = RENAMED[argument] if argument not in taken and RENAMED.get(argument) in taken else argument
             self._check_meaning(type(layer).__name__, argument, value, name)
             if argument in CALL_SETTINGS and self.target.is_keras:
                 continue  # an argument of the call there
             if argument == "dtype":
                 config |= {} if value is None else {"dtype": self._describe(value, name, "dtype")}
-            elif written in known and value is None and written in config:
+            elif written in taken and value is None and written in config:
                 continue  # an argument with two names, of which this one is not given
-            elif written in known:
+            elif written in taken:
                 config[written] = self._describe(_repeat(value, argument, spelt), name, argument)
             elif not _is_without_effect(argument, value, takes.get(argument)):
                 raise CheckpointError(
@@ -226,8 +234,13 @@ class TopologyWriter:
             return self._describe_inner(value, name)
         if isinstance(value, Configurable):
             return self._describe_configurable(value, name, argument)
-        if self.target.is_keras and (known := name_custom(value)) is not None:
-            return {"module": "builtins", "class_name": "function", "config": known, "registered_name": "function"}
+        if self.target.is_keras and (custom_name := name_custom(value)) is not None:
+            return {
+                "module": "builtins",
+                "class_name": "function",
+                "config": custom_name,
+                "registered_name": "function",
+            }
         raise CheckpointError(f"save: {name} has {argument}={value!r}, which a file cannot hold. Use a name.")
 
     def _describe_text(self, value: str, name: str, argument: str) -> Json:
@@ -239,8 +252,8 @@ class TopologyWriter:
 
     def _spell_activation(self, name: str) -> str:
         """Return the name of an activation in the library that is written for."""
-        known = KERAS_ACTIVATIONS if self.target.is_keras else {"silu": "swish"}
-        return known.get(snake_case(name), snake_case(name))
+        spellings = KERAS_ACTIVATIONS if self.target.is_keras else {"silu": "swish"}
+        return spellings.get(snake_case(name), snake_case(name))
 
     def _describe_inner(self, layer: Any, name: str) -> Config:
         if id(layer) not in self.names:
@@ -273,8 +286,10 @@ class TopologyWriter:
             kind, config = "L1L2", {"l1": 0.0, "l2": 0.0, **config}
         module = next((one for end, one in DESCRIBED.items() if argument.endswith(end)), "layers")
         plain = {key: self._describe(item, name, f"{argument}: {key}") for key, item in config.items()}
-        own = is_own_class(type(x))
-        return self._wrap(type(x).registered_name if own else spell_class(kind), plain, f"keras.{module}", own)
+        is_custom = is_own_class(type(x))
+        return self._wrap(
+            type(x).registered_name if is_custom else spell_class(kind), plain, f"keras.{module}", is_custom
+        )
 
     # ---- models
 
@@ -353,10 +368,12 @@ class GraphWriter:
     def _describe_settings(self, i: int, name: str, ends: list[list[Any]]) -> Config:
         """Return the keywords that a step calls its layer with."""
         found = (self.config.get("settings") or {}).get(str(i), {})
-        given = {key: x for key, x in found.items() if x.get("value", True) not in (None, False)}
-        if given and not self.keras:
-            raise CheckpointError(f"save: {name} is called with {', '.join(given)}, which TensorFlow.js does not take.")
-        return {key: _make_tensor(ends[x["step"]]) if "step" in x else x["value"] for key, x in given.items()}
+        settings = {key: x for key, x in found.items() if x.get("value", True) not in (None, False)}
+        if settings and not self.keras:
+            raise CheckpointError(
+                f"save: {name} is called with {', '.join(settings)}, which TensorFlow.js does not take."
+            )
+        return {key: _make_tensor(ends[x["step"]]) if "step" in x else x["value"] for key, x in settings.items()}
 
     def _describe_node(self, layer: Any, inputs: list[list[Any]], settings: Config) -> Json:
         if not self.keras:
@@ -405,9 +422,9 @@ def _is_without_effect(argument: str, value: Any, parameter: Parameter | None) -
     return parameter is not None and argument in OURS and value == parameter.default
 
 
-def _describe_rescaling(name: str, given: list[Any], is_tensor_first: bool) -> tuple[str, Config] | None:
+def _describe_rescaling(name: str, operands: list[Any], is_tensor_first: bool) -> tuple[str, Config] | None:
     """Return the class and config of the layer for an operator of a tensor and a number; None if there is none."""
-    number = next((x for x in given if not isinstance(x, dict)), 0)
+    number = next((x for x in operands if not isinstance(x, dict)), 0)
     if isinstance(number, bool) or not isinstance(number, int | float | np.number):
         return None
     found = RESCALINGS[name](float(number), is_tensor_first)

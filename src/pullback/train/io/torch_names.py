@@ -95,8 +95,8 @@ def _describe_cells(layer: Any) -> list[Rule]:
     """Return the rules of a layer of recurrent cells: those of stacked ones are the layers of one module."""
     stacked = getattr(layer.cell, "cells", None)
     cells = {"cell/": layer.cell} if stacked is None else {f"cell/cells/{i}/": one for i, one in enumerate(stacked)}
-    if own := [cell for cell in cells.values() if not hasattr(cell, "gates")]:
-        raise CheckpointError(f"{layer.name}: PyTorch has no recurrent layer of {type(own[0]).__name__} cells.")
+    if unknown := [cell for cell in cells.values() if not hasattr(cell, "gates")]:
+        raise CheckpointError(f"{layer.name}: PyTorch has no recurrent layer of {type(unknown[0]).__name__} cells.")
     return [
         rule for i, (inside, cell) in enumerate(cells.items()) for rule in _describe_recurrent(cell, f"_l{i}", inside)
     ]
@@ -113,8 +113,8 @@ def _describe_recurrent(layer: Any, end: str = "_l0", inside: str = "") -> list[
         parts = np.split(x, [units * i for i in range(1, len(order))], -1)
         return np.concatenate([parts[i] for i in order], -1)
 
-    def matrix(name: str, there: str) -> Rule:
-        return Rule(f"{inside}{name}", (f"{there}{end}",), lambda x: swap(x.T), lambda x: (swap(x).T,))
+    def matrix(name: str, torch_name: str) -> Rule:
+        return Rule(f"{inside}{name}", (f"{torch_name}{end}",), lambda x: swap(x.T), lambda x: (swap(x).T,))
 
     names = (f"bias_ih{end}", f"bias_hh{end}")
     if _is_gru(layer):
@@ -185,12 +185,12 @@ DESCRIPTIONS: tuple[tuple[str, Callable[[Any], list[Rule]]], ...] = (  # by clas
 
 def find_rules(layer: Any) -> list[Rule]:
     """Return the rules of those variables that a layer has."""
-    known = layer.named_variables()
+    variables = layer.named_variables()
     for kind, describe in DESCRIPTIONS:
         if _is_known_kind(layer, kind):
-            rules = [rule for rule in describe(layer) if rule.variable in known]
-            if lost := sorted(set(known) - {rule.variable for rule in rules}):
-                raise CheckpointError(f"{layer.name}: {', '.join(lost)} has no name in PyTorch that is known here.")
+            rules = [rule for rule in describe(layer) if rule.variable in variables]
+            if unmapped := sorted(set(variables) - {rule.variable for rule in rules}):
+                raise CheckpointError(f"{layer.name}: {', '.join(unmapped)} has no name in PyTorch that is known here.")
             return rules
     raise CheckpointError(f"{layer.name} is a {type(layer).__name__}, whose weights have no names in PyTorch here.")
 
@@ -253,8 +253,8 @@ def load_state(state: Mapping[str, Array], model: Any, modules: ModuleMap) -> No
 
 def _read_parameter(state: Mapping[str, Array], rule: Rule, names: list[str], shape: Shape, where: str) -> Array:
     """Return the value of a variable from the tensors of a state dict that a rule combines."""
-    if lost := next((name for name in names if name not in state), None):
-        raise CheckpointError(f"load_weights: the file has no {lost!r} for {where}.{did_you_mean(lost, state)}")
+    if missing := next((name for name in names if name not in state), None):
+        raise CheckpointError(f"load_weights: the file has no {missing!r} for {where}.{did_you_mean(missing, state)}")
     value = _convert(rule, [np.asarray(state[name]) for name in names], names)
     if value.shape != shape:
         raise CheckpointError(

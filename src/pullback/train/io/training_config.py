@@ -150,20 +150,20 @@ def read_optimizer(data: Json) -> Optimizer:
     config = data.get("config") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(data.get("class_name"), str) or not isinstance(config, dict):
         raise CheckpointError(f"{data!r} is not an optimizer.")
-    given = {normalize_name(key): value for key, value in config.items() if value is not None}
+    settings = {normalize_name(key): value for key, value in config.items() if value is not None}
     name = normalize_name(data["class_name"].rpartition(">")[2])
     if name == "lossscaleoptimizer":
-        inner = read_optimizer(given.pop("inneroptimizer", None))
-        scale = _match_arguments(given, ["initial_scale", "dynamic_growth_steps"], data["class_name"])
+        inner = read_optimizer(settings.pop("inneroptimizer", None))
+        scale = _match_arguments(settings, ["initial_scale", "dynamic_growth_steps"], data["class_name"])
         return optimizers.loss_scale_optimizer(inner, **scale)
     make = {normalize_name(known): getattr(optimizers, known) for known in optimizers.__all__}.get(name)
     if make is None:
         raise CheckpointError(f"there is no optimizer {data['class_name']!r} here.")
-    if isinstance(given.get("learningrate"), dict):
-        given["learningrate"] = _read_schedule(given["learningrate"])
-    arguments = _match_arguments(given, [*signature(make).parameters, *OPTIONS, *AVERAGES], data["class_name"])
-    made: Optimizer = make(**arguments)
-    return made
+    if isinstance(settings.get("learningrate"), dict):
+        settings["learningrate"] = _read_schedule(settings["learningrate"])
+    arguments = _match_arguments(settings, [*signature(make).parameters, *OPTIONS, *AVERAGES], data["class_name"])
+    optimizer: Optimizer = make(**arguments)
+    return optimizer
 
 
 def _read_schedule(data: Config) -> Schedule:
@@ -172,8 +172,8 @@ def _read_schedule(data: Config) -> Schedule:
     make = SCHEDULES.get(name) if isinstance(name, str) else None
     if make is None or not isinstance(config, dict):
         raise CheckpointError(f"{name!r} is not a learning-rate schedule of pb.train.")
-    made: Schedule = make(**{key: value for key, value in config.items() if key != "name" and value is not None})
-    return made
+    schedule: Schedule = make(**{key: value for key, value in config.items() if key != "name" and value is not None})
+    return schedule
 
 
 def _match_arguments(config: Config, takes: Sequence[str], name: str) -> Config:
@@ -256,8 +256,10 @@ def _list_settings(optimizer: Optimizer, is_keras: bool) -> Config | None:
 
 def _describe_for_tfjs(name: str, config: Config, arguments: Mapping[str, Any]) -> Json:
     loss, metrics = _spell_losses(arguments["loss"], _spell_loss), arguments.get("metrics") or []
-    known = all(one in TFJS_LOSSES for one in _flatten(loss)) and all(one in TFJS_METRICS for one in _flatten(metrics))
-    if not known or arguments.get("loss_weights") or arguments.get("weighted_metrics"):
+    has_names = all(one in TFJS_LOSSES for one in _flatten(loss)) and all(
+        one in TFJS_METRICS for one in _flatten(metrics)
+    )
+    if not has_names or arguments.get("loss_weights") or arguments.get("weighted_metrics"):
         return None
     if name not in TFJS_OPTIMIZERS or any(key in OPTIONS for key in config):
         return None
@@ -280,15 +282,15 @@ def _describe_keras_optimizer(name: str, config: Config) -> Config:
     growth = described.pop("dynamic_growth_steps", None)
     scale = described.pop("loss_scale_factor", 1.0) if growth is not None else None
     spelt = "SGD" if name == "momentum" else SPELLINGS.get(name) or name.capitalize()
-    made = _describe_keras_object("keras.optimizers", spelt, {"name": spelt.lower(), **described})
+    described_optimizer = _describe_keras_object("keras.optimizers", spelt, {"name": spelt.lower(), **described})
     if growth is not None:
-        outer = {"inner_optimizer": made, "initial_scale": scale, "dynamic_growth_steps": growth}
-        made = _describe_keras_object("keras.optimizers", "LossScaleOptimizer", outer)
-    return made
+        outer = {"inner_optimizer": described_optimizer, "initial_scale": scale, "dynamic_growth_steps": growth}
+        described_optimizer = _describe_keras_object("keras.optimizers", "LossScaleOptimizer", outer)
+    return described_optimizer
 
 
 def _describe_for_keras(name: str, config: Config, arguments: Mapping[str, Any]) -> Json:
-    made = _describe_keras_optimizer(name, config)
+    described = _describe_keras_optimizer(name, config)
     try:
         loss = _spell_losses(arguments["loss"], _describe_keras_loss)
         metrics, weighted = (
@@ -297,14 +299,14 @@ def _describe_for_keras(name: str, config: Config, arguments: Mapping[str, Any])
     except LookupError:
         return None
     rest = {"loss_weights": arguments.get("loss_weights"), "weighted_metrics": weighted or None}
-    return {"optimizer": made, "loss": loss, "metrics": metrics or [], **rest}
+    return {"optimizer": described, "loss": loss, "metrics": metrics or [], **rest}
 
 
-def _describe_keras_loss(given: Json) -> Json:
+def _describe_keras_loss(loss: Json) -> Json:
     """Return a loss as Keras writes it; raise LookupError if Keras has none such."""
-    if not isinstance(given, str):
-        return _describe_keras_given("keras.losses", given)
-    name = _spell_loss(given)
+    if not isinstance(loss, str):
+        return _describe_keras_given("keras.losses", loss)
+    name = _spell_loss(loss)
     if name in LOGITS:
         return _describe_keras_object("keras.losses", LOGITS[name], {"from_logits": True})
     name = KERAS_LOSS_NAMES.get(name, name)
@@ -313,13 +315,13 @@ def _describe_keras_loss(given: Json) -> Json:
     return name
 
 
-def _describe_keras_metric(given: Json) -> Json:
+def _describe_keras_metric(metric: Json) -> Json:
     """Return a metric as Keras writes it; raise LookupError if Keras has none such."""
-    if not isinstance(given, str):
-        return _describe_keras_given("keras.metrics", given)
-    if snake_case(given) in NOT_KERAS_METRICS:
-        raise LookupError(given)
-    return given
+    if not isinstance(metric, str):
+        return _describe_keras_given("keras.metrics", metric)
+    if snake_case(metric) in NOT_KERAS_METRICS:
+        raise LookupError(metric)
+    return metric
 
 
 def _describe_keras_given(module: str, given: Config) -> Config:
@@ -350,27 +352,27 @@ def _describe_schedule(schedule: Schedule) -> Json:
     return _describe_keras_object("keras.optimizers.schedules", spelt, config)
 
 
-def _spell_loss(given: Json) -> Json:
+def _spell_loss(loss: Json) -> Json:
     """Return the name of a loss that all libraries have; what has arguments stays as it is."""
-    if not isinstance(given, str):
-        return given
-    plain = snake_case(given) if not given.isupper() else given.lower()
+    if not isinstance(loss, str):
+        return loss
+    plain = snake_case(loss) if not loss.isupper() else loss.lower()
     return LOSS_NAMES.get(plain, plain)
 
 
-def _spell_losses(given: Json, describe: Callable[[Json], Json]) -> Json:
+def _spell_losses(losses: Json, describe: Callable[[Json], Json]) -> Json:
     """Return losses in their structure, each described; one in a list alone."""
-    made = _map_names(describe, given)
-    return made[0] if isinstance(made, list) and len(made) == 1 else made
+    spelled = _map_names(describe, losses)
+    return spelled[0] if isinstance(spelled, list) and len(spelled) == 1 else spelled
 
 
-def _map_names(describe: Callable[[Json], Json], given: Json) -> Json:
+def _map_names(describe: Callable[[Json], Json], names: Json) -> Json:
     """Return losses or metrics in their structure, each described."""
-    if given is None or isinstance(given, str) or (isinstance(given, Mapping) and "class_name" in given):
-        return None if given is None else describe(given)
-    if isinstance(given, Mapping):
-        return {key: _map_names(describe, one) for key, one in given.items()}
-    return [_map_names(describe, one) for one in given]
+    if names is None or isinstance(names, str) or (isinstance(names, Mapping) and "class_name" in names):
+        return None if names is None else describe(names)
+    if isinstance(names, Mapping):
+        return {key: _map_names(describe, one) for key, one in names.items()}
+    return [_map_names(describe, one) for one in names]
 
 
 def _flatten(names: Json) -> list[str]:

@@ -88,15 +88,15 @@ def match_by_name(places: Sequence[WeightPlace], names: Sequence[str], where: st
             continue
         groups.setdefault(best, []).append(name)
     found: dict[str, Variable] = {}
-    for chosen, given in groups.items():
-        if len(chosen) != len(given):
+    for chosen, weights in groups.items():
+        if len(chosen) != len(weights):
             report_mismatch(
                 f"load: {where}: ",
-                f"{', '.join(given)} may be {' or '.join(places[i].path for i in chosen)}. "
+                f"{', '.join(weights)} may be {' or '.join(places[i].path for i in chosen)}. "
                 "Give the layers names of their own.",
             )
             continue
-        found |= {name: places[i].variable for name, i in zip(given, chosen, strict=True)}
+        found |= {name: places[i].variable for name, i in zip(weights, chosen, strict=True)}
     return found
 
 

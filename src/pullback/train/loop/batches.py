@@ -88,8 +88,8 @@ def as_batches(source: Any, steps: int | None = None) -> Batches:
     """Return batches of a dataset or an iterable; ``steps`` of them make an epoch, if it is given."""
     if steps is not None:
         check_count("fit, evaluate and predict", "the number of steps", steps)
-    made: Batches = source if isinstance(source, Dataset) else IterableBatches(source)
-    return made if steps is None else LimitedBatches(made, steps)
+    batches: Batches = source if isinstance(source, Dataset) else IterableBatches(source)
+    return batches if steps is None else LimitedBatches(batches, steps)
 
 
 def find_length(batches: object) -> int | None:

@@ -185,17 +185,17 @@ class LambdaCallback(Callback):
     def __init__(
         self, functions: Mapping[str, Callable[..., Any]] | None = None, /, **more: Callable[..., Any]
     ) -> None:
-        for given, function in {**(functions or {}), **more}.items():
-            name = snake_case(given)
+        for name, function in {**(functions or {}), **more}.items():
+            hook = snake_case(name)
             if function is None:
                 continue
-            if name not in HOOKS:
+            if hook not in HOOKS:
                 raise ArgumentError(
-                    f"callbacks: there is no hook {given!r}; there are {', '.join(HOOKS)}.{did_you_mean(name, HOOKS)}"
+                    f"callbacks: there is no hook {name!r}; there are {', '.join(HOOKS)}.{did_you_mean(hook, HOOKS)}"
                 )
             if not callable(function):
-                raise ArgumentError(f"callbacks: {given} must be a function, got {type(function).__name__}.")
-            setattr(self, name, function)
+                raise ArgumentError(f"callbacks: {name} must be a function, got {type(function).__name__}.")
+            setattr(self, hook, function)
 
 
 CallbackLike = Callback | Mapping[str, Callable[..., Any]] | Sequence[Any] | None  # one, a dict of hooks, or a list
@@ -214,9 +214,11 @@ class CallbackList:
     """
 
     def __init__(
-        self, given: CallbackLike, model: TrainableModel | None, params: Mapping[str, Any] | None = None
+        self, callbacks: CallbackLike, model: TrainableModel | None, params: Mapping[str, Any] | None = None
     ) -> None:
-        listed: Sequence[Any] = given if isinstance(given, list | tuple) else [] if given is None else [given]
+        listed: Sequence[Any] = (
+            callbacks if isinstance(callbacks, list | tuple) else [] if callbacks is None else [callbacks]
+        )
         self.callbacks = sorted((_as_callback(callback) for callback in listed), key=lambda callback: callback.last)
         for callback in self.callbacks:
             callback.model, callback.stopped, callback.params = model, None, dict(params or {})
@@ -290,14 +292,14 @@ class CallbackList:
         return named
 
 
-def _as_callback(given: Callback | Mapping[str, Callable[..., Any]]) -> Callback:
-    if isinstance(given, Callback):
-        return given
-    if isinstance(given, Mapping):
-        return LambdaCallback(given)
+def _as_callback(callback: Callback | Mapping[str, Callable[..., Any]]) -> Callback:
+    if isinstance(callback, Callback):
+        return callback
+    if isinstance(callback, Mapping):
+        return LambdaCallback(callback)
     raise ArgumentError(
         f"callbacks: expected one of pb.callbacks, or a dict of functions as in {{'on_epoch_end': f}}; "
-        f"got {describe_given(given)}."
+        f"got {describe_given(callback)}."
     )
 
 

@@ -17,10 +17,10 @@ class CsvFile:
 
     def __init__(self, path: str, separator: str, names: list[str], append: bool, before: int | None) -> None:
         self.path, self.names = path, names
-        kept = self._read_kept_rows(separator, before) if append and os.path.exists(path) else []
+        rows = self._read_kept_rows(separator, before) if append and os.path.exists(path) else []
         unfinished = f"{path}.unfinished"
         with open(unfinished, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file, delimiter=separator, lineterminator="\n").writerows(kept or [names])
+            csv.writer(file, delimiter=separator, lineterminator="\n").writerows(rows or [names])
         os.replace(unfinished, path)  # atomic: a crash does not lose the rows that are kept
         self._file = open(path, "a", newline="", encoding="utf-8")  # noqa: SIM115  # stays open between epochs
         self._writer = csv.writer(self._file, delimiter=separator, lineterminator="\n")
@@ -28,8 +28,8 @@ class CsvFile:
     def _read_kept_rows(self, separator: str, before: int | None) -> list[list[str]]:
         with open(self.path, newline="", encoding="utf-8") as file:
             text = file.read()
-        whole = text[: text.rfind("\n") + 1]  # without a row that was cut off by a crash
-        rows = [row for row in csv.reader(whole.splitlines(), delimiter=separator) if row]
+        complete = text[: text.rfind("\n") + 1]  # without a row that was cut off by a crash
+        rows = [row for row in csv.reader(complete.splitlines(), delimiter=separator) if row]
         if rows and rows[0] != self.names:
             raise DataError(
                 f"callbacks.csv_logger: '{os.path.basename(self.path)}' has the columns {', '.join(rows[0])}, but "

@@ -34,8 +34,8 @@ ClassWeight: TypeAlias = "Mapping[Any, Any] | Sequence[Any] | None"  # by class;
 def as_inputs(model: TrainableModel, dtype: np.dtype[Any], x: DataLike) -> Arrays:
     """Return the inputs as arrays; floats get the dtype of the model, those of a large array when they are read."""
     inputs = [x] if type(x) is np.ndarray else _list_parts(x, model.input_names, f"{model.name}: x")
-    if isinstance(x, Mapping) and (lost := [name for name in model.input_names if x.get(name) is None]):
-        raise ArgumentError(f"{model.name}: x: there is no array for {lost[0]!r}; there are {', '.join(x)}.")
+    if isinstance(x, Mapping) and (missing := [name for name in model.input_names if x.get(name) is None]):
+        raise ArgumentError(f"{model.name}: x: there is no array for {missing[0]!r}; there are {', '.join(x)}.")
     if len(inputs) > model.max_inputs:
         raise ShapeError(
             f"{model.name}: x is a list of {len(inputs)} arrays, one for each input, but the number of inputs is "
@@ -94,8 +94,8 @@ def make_grouping(examples: Examples) -> Callable[[Arrays], Examples]:
 
     def group(batch: Arrays) -> Examples:
         left = iter(batch)
-        made = [tuple(None if a is None else next(left) for a in part) for part in examples]
-        return made[0], made[1], made[2]
+        parts = [tuple(None if a is None else next(left) for a in part) for part in examples]
+        return parts[0], parts[1], parts[2]
 
     return group
 
@@ -111,38 +111,38 @@ def _as_weights(
     """Return the weights of each output's examples: sample weights times those of classes; empty if there are none."""
     if weight is None and class_weight is None:
         return ()
-    given: list[Any] = [None] * len(ys)
+    parts: list[Any] = [None] * len(ys)
     if weight is not None:
-        given = _list_parts(weight, outputs, f"{name}: sample_weight")
-        given = given * len(ys) if len(given) == 1 else given
+        parts = _list_parts(weight, outputs, f"{name}: sample_weight")
+        parts = parts * len(ys) if len(parts) == 1 else parts
     classes = _list_class_weights(class_weight, outputs, name)
-    if len(given) != len(ys) or len(classes) != len(ys):
-        what, count = ("sample_weight", len(given)) if len(given) != len(ys) else ("class_weight", len(classes))
+    if len(parts) != len(ys) or len(classes) != len(ys):
+        what, count = ("sample_weight", len(parts)) if len(parts) != len(ys) else ("class_weight", len(classes))
         raise ArgumentError(f"{name}: {what} has {count} parts, but the number of targets is {len(ys)}.")
-    made = []
-    for y, w, by_class in zip(ys, given, classes, strict=True):
+    arrays = []
+    for y, w, by_class in zip(ys, parts, classes, strict=True):
         array = None if w is None else _as_array(w, dtype, name, "sample_weight").astype(dtype, copy=False)
         if by_class is not None and y is not None:
             factors = compute_class_weights(name, y, by_class).astype(dtype)
             array = factors if array is None else array * factors.reshape(-1, *(1,) * (array.ndim - 1))
-        made.append(array)
-    return tuple(made)
+        arrays.append(array)
+    return tuple(arrays)
 
 
-def _list_class_weights(given: ClassWeight, outputs: Sequence[str], name: str) -> list[Any]:
+def _list_class_weights(class_weight: ClassWeight, outputs: Sequence[str], name: str) -> list[Any]:
     """Return the weights by class of each output; a dict by class is for a single output."""
-    if given is None:
+    if class_weight is None:
         return [None] * len(outputs)
-    if isinstance(given, Mapping) and given and all(isinstance(key, str) for key in given):
-        return _list_parts(given, outputs, f"{name}: class_weight")
-    if isinstance(given, list | tuple) and all(one is None or isinstance(one, Mapping) for one in given):
-        return list(given)
+    if isinstance(class_weight, Mapping) and class_weight and all(isinstance(key, str) for key in class_weight):
+        return _list_parts(class_weight, outputs, f"{name}: class_weight")
+    if isinstance(class_weight, list | tuple) and all(one is None or isinstance(one, Mapping) for one in class_weight):
+        return list(class_weight)
     if len(outputs) > 1:
         raise ArgumentError(
             f"{name}: class_weight of a model with several outputs is a dict by output, or a list: "
-            f"{{{outputs[0]!r}: {given!r}}}."
+            f"{{{outputs[0]!r}: {class_weight!r}}}."
         )
-    return [given]
+    return [class_weight]
 
 
 def _check_sizes(name: str, arrays: Arrays) -> None:
@@ -154,16 +154,16 @@ def _check_sizes(name: str, arrays: Arrays) -> None:
         )
 
 
-def as_parts(given: object, what: str) -> tuple[Any, Any, Any]:
+def as_parts(batch: object, what: str) -> tuple[Any, Any, Any]:
     """Return inputs, targets and weights of a batch: a pair, a triple with weights, or ``{"xs": …, "ys": …}``."""
-    if isinstance(given, dict) and given.keys() == {"xs", "ys"}:
-        return given["xs"], given["ys"], None
-    if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+    if isinstance(batch, dict) and batch.keys() == {"xs", "ys"}:
+        return batch["xs"], batch["ys"], None
+    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise DataError(
-            f"{what}: expected pairs of inputs and targets, or triples with weights, got {type(given).__name__}."
+            f"{what}: expected pairs of inputs and targets, or triples with weights, got {type(batch).__name__}."
         )
-    weight = given[2] if len(given) == 3 else None
-    return given[0], given[1], None if isinstance(weight, tuple) and not weight else weight
+    weight = batch[2] if len(batch) == 3 else None
+    return batch[0], batch[1], None if isinstance(weight, tuple) and not weight else weight
 
 
 def is_stream(x: object) -> bool:
@@ -206,30 +206,30 @@ def _cut(examples: Examples, at: slice) -> Examples:
     return xs, ys, ws
 
 
-def _list_parts(given: DataLike, names: Sequence[str], what: str) -> list[Any]:
+def _list_parts(data: DataLike, names: Sequence[str], what: str) -> list[Any]:
     """Return the arrays of a dict by name, of a tuple, or of a list of arrays; anything else is one array."""
-    if isinstance(given, Mapping):
-        return take_named(given, names, what)
-    if isinstance(given, tuple) or (isinstance(given, list) and given and _is_array(given[0])):
-        return list(given)
-    return [given]
+    if isinstance(data, Mapping):
+        return take_named(data, names, what)
+    if isinstance(data, tuple) or (isinstance(data, list) and data and _is_array(data[0])):
+        return list(data)
+    return [data]
 
 
-def take_named(given: Mapping[str, Any], names: Sequence[str], what: str) -> list[Any]:
+def take_named(values: Mapping[str, Any], names: Sequence[str], what: str) -> list[Any]:
     """Return the values of a dict in the order of these names, None for one without; refuse other names."""
-    for name in given:
+    for name in values:
         if name not in names:
             raise ArgumentError(
                 f"{what}: there is no {name!r}; there are {', '.join(names)}.{did_you_mean(name, names)}"
             )
-    return [given.get(name) for name in names]
+    return [values.get(name) for name in names]
 
 
-def take_every_named(given: Mapping[str, Any], names: Sequence[str], what: str) -> list[Any]:
+def take_every_named(values: Mapping[str, Any], names: Sequence[str], what: str) -> list[Any]:
     """Return the values of a dict in the order of these names; refuse other names, and one without a value."""
-    found = take_named(given, names, what)
+    found = take_named(values, names, what)
     if missing := [name for name, x in zip(names, found, strict=True) if x is None]:
-        raise ArgumentError(f"{what}: there is no array for {missing[0]!r}; there are {', '.join(given)}.")
+        raise ArgumentError(f"{what}: there is no array for {missing[0]!r}; there are {', '.join(values)}.")
     return found
 
 

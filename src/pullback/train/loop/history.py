@@ -125,6 +125,6 @@ class History:
         return ax
 
 
-def _format_span(given: list[Any]) -> str:
-    values = [float(np.mean(value)) for value in given]
-    return f"{values[0]:.4g}" if len(values) == 1 else f"{values[0]:.4g} → {values[-1]:.4g}"
+def _format_span(values: list[Any]) -> str:
+    means = [float(np.mean(value)) for value in values]
+    return f"{means[0]:.4g}" if len(means) == 1 else f"{means[0]:.4g} → {means[-1]:.4g}"

@@ -81,9 +81,9 @@ class Loss:
             raise ArgumentError(
                 f"{self.name}: a loss gives one number or one for each example, this one gave {type(values).__name__}."
             )
-        own = self.find_mask(y_true, values)
-        if own is not None:
-            mask = own if mask is None else mask * own
+        found = self.find_mask(y_true, values)
+        if found is not None:
+            mask = found if mask is None else mask * found
         if sample_weight is None and mask is None and self.reduction in ("sum_over_batch_size", "mean"):
             return np.mean(values) if values.shape else values
         return reduce_values(self.name, values, sample_weight, mask, self.reduction)
@@ -134,11 +134,11 @@ OPTIONS = ("reduction", "name", "dtype")
 def _make_class(class_name: str, function: Function, name: str | None = None) -> type[FunctionLoss]:
     """Return the class of losses by one function; the function's arguments are those of the class."""
 
-    def init(self: FunctionLoss, *given: Any, **more: Any) -> None:
+    def init(self: FunctionLoss, *args: Any, **more: Any) -> None:
         options = {key: more.pop(key) for key in OPTIONS if key in more}
         options.pop("dtype", None)
         options.setdefault("name", name or function.__name__)
-        arguments = bind_arguments(class_name, function, given, more, OPTIONS)
+        arguments = bind_arguments(class_name, function, args, more, OPTIONS)
         FunctionLoss.__init__(self, function, **options, **arguments)
 
     takes = ", ".join([*list_arguments(function), "reduction", "name"])

@@ -286,8 +286,8 @@ class Objectives:
 
     def __init__(self, settings: Settings, outputs: Sequence[str], what: str, inner: Iterable[Metric] = ()) -> None:
         self.outputs, self.what = list(outputs), what
-        given = _spread(settings.loss, outputs, f"{what}.compile: loss")
-        self.losses = [None if one is None else find_loss(one, f"{what}.compile: loss") for one in given]
+        losses = _spread(settings.loss, outputs, f"{what}.compile: loss")
+        self.losses = [None if one is None else find_loss(one, f"{what}.compile: loss") for one in losses]
         weights = _spread(settings.loss_weights, outputs, f"{what}.compile: loss_weights")
         self.loss_weights = [1.0 if w is None else float(w) for w in weights]
         self.metrics: list[BoundMetric] = []
@@ -305,10 +305,10 @@ class Objectives:
         """The names of all numbers, as histories show them."""
         return ["loss", *self.loss_names, *(bound.name for bound in self.metrics)]
 
-    def _add_metrics(self, given: MetricsLike, weighted: bool) -> None:
+    def _add_metrics(self, metrics: MetricsLike, weighted: bool) -> None:
         argument = "weighted_metrics" if weighted else "metrics"
         what = f"{self.what}.compile: {argument}"
-        for i, of_output in enumerate(_spread_metrics(given, self.outputs, what)):
+        for i, of_output in enumerate(_spread_metrics(metrics, self.outputs, what)):
             for one in of_output:
                 metric = find_metric(one, self.losses[i], what)
                 prefix = f"{self.outputs[i]}_" if len(self.outputs) > 1 else ""
@@ -396,7 +396,7 @@ class Objectives:
                 continue
             weight = multiply_weights(weights[i] if bound.weighted else None, masks[i])
             statistics.append(list(bound.metric.collect(ys[i], seen[i], weight)))
-        self.sizes = [len(made) for made in statistics]
+        self.sizes = [len(sums) for sums in statistics]
         return statistics
 
     def _share_losses(self, parts: Sequence[Any], masks: Sequence[Any], share: Any) -> list[Any]:
@@ -412,26 +412,26 @@ class Objectives:
         return [(value * part, factor) for part, (value, factor) in zip(shares, parts, strict=True)]
 
 
-def _spread(given: Any, outputs: Sequence[str], what: str) -> list[Any]:
+def _spread(values: Any, outputs: Sequence[str], what: str) -> list[Any]:
     """Return one entry for each output: of a dict by name, of a list, or the same for all."""
-    if isinstance(given, Mapping) and not _is_described(given):
-        _check_names(given, outputs, what)
-        return [given.get(name) for name in outputs]
-    if isinstance(given, list | tuple) and (len(outputs) > 1 or len(given) != 1):
-        if len(given) != len(outputs):
-            raise ArgumentError(f"{what}: got {len(given)} for {len(outputs)} outputs, {', '.join(outputs)}.")
-        return list(given)
-    return [given[0] if isinstance(given, list | tuple) else given] * len(outputs)
+    if isinstance(values, Mapping) and not _is_described(values):
+        _check_names(values, outputs, what)
+        return [values.get(name) for name in outputs]
+    if isinstance(values, list | tuple) and (len(outputs) > 1 or len(values) != 1):
+        if len(values) != len(outputs):
+            raise ArgumentError(f"{what}: got {len(values)} for {len(outputs)} outputs, {', '.join(outputs)}.")
+        return list(values)
+    return [values[0] if isinstance(values, list | tuple) else values] * len(outputs)
 
 
-def _spread_metrics(given: MetricsLike, outputs: Sequence[str], what: str) -> list[list[Any]]:
+def _spread_metrics(metrics: MetricsLike, outputs: Sequence[str], what: str) -> list[list[Any]]:
     """Return the metrics of each output: of a dict by name, of a list with as many entries, or the same for all."""
-    if given is None:
+    if metrics is None:
         return [[] for _ in outputs]
-    if isinstance(given, Mapping) and not _is_described(given):
-        _check_names(given, outputs, what)
-        return [_as_list(given.get(name)) for name in outputs]
-    listed = _as_list(given)
+    if isinstance(metrics, Mapping) and not _is_described(metrics):
+        _check_names(metrics, outputs, what)
+        return [_as_list(metrics.get(name)) for name in outputs]
+    listed = _as_list(metrics)
     nested = any(one is None or isinstance(one, list | tuple) for one in listed)
     if len(outputs) == 1:
         return [[one for part in listed for one in _as_list(part)]]
@@ -442,12 +442,12 @@ def _spread_metrics(given: MetricsLike, outputs: Sequence[str], what: str) -> li
     return [listed for _ in outputs]
 
 
-def _as_list(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
+def _as_list(x: Any) -> list[Any]:
+    return list(x) if isinstance(x, list | tuple) else [] if x is None else [x]
 
 
-def _check_names(given: Mapping[str, Any], outputs: Sequence[str], what: str) -> None:
-    for name in given:
+def _check_names(values: Mapping[str, Any], outputs: Sequence[str], what: str) -> None:
+    for name in values:
         if name not in outputs:
             raise ArgumentError(
                 f"{what}: there is no output {name!r}; there are {', '.join(outputs)}.{did_you_mean(name, outputs)}"
@@ -460,7 +460,7 @@ def _check_names(given: Mapping[str, Any], outputs: Sequence[str], what: str) ->
 def describe_settings(settings: Settings) -> dict[str, Any] | None:
     """Return the settings with losses and metrics by their names, as a file stores them; None if one has no name."""
     try:
-        made = {
+        described = {
             "loss": describe_objective(settings.loss),
             "metrics": describe_objective(settings.metrics),
             "loss_weights": settings.loss_weights,
@@ -468,7 +468,9 @@ def describe_settings(settings: Settings) -> dict[str, Any] | None:
         }
     except LookupError:
         return None
-    return {key: value for key, value in made.items() if value not in (None, [], ())} | {"metrics": made["metrics"]}
+    return {key: value for key, value in described.items() if value not in (None, [], ())} | {
+        "metrics": described["metrics"]
+    }
 
 
 def describe_objective(given: Any) -> Any:
@@ -487,19 +489,19 @@ def describe_objective(given: Any) -> Any:
     name = _find_library_name(given)
     if name is not None:
         return name
-    own = name_custom(given)
-    if own is None:
+    custom_name = name_custom(given)
+    if custom_name is None:
         raise LookupError
-    return {"class_name": "function", "config": own}
+    return {"class_name": "function", "config": custom_name}
 
 
 def _as_json(x: Any) -> Any:
     return list(x) if isinstance(x, tuple) else x.tolist() if isinstance(x, np.ndarray | np.generic) else x
 
 
-def _is_described(given: Any) -> bool:
+def _is_described(x: Any) -> bool:
     """Return whether this is a loss or metric as files have it: the name of its class, and its arguments."""
-    return isinstance(given, Mapping) and "class_name" in given
+    return isinstance(x, Mapping) and "class_name" in x
 
 
 def resolve_custom(given: Any) -> Any:
@@ -508,8 +510,8 @@ def resolve_custom(given: Any) -> Any:
         return {name: resolve_custom(one) for name, one in given.items()}
     if isinstance(given, list | tuple):
         return [resolve_custom(one) for one in given]
-    own = _find_own(given)
-    return given if own is None else own
+    custom = _find_own(given)
+    return given if custom is None else custom
 
 
 def _find_own(given: Any) -> Any:
@@ -518,8 +520,8 @@ def _find_own(given: Any) -> Any:
         return find_custom(given)
     if given["class_name"] == "function":
         return find_function(given["config"], "what it was compiled with")
-    own = find_custom(given["class_name"])
-    if not isinstance(own, type):
-        return own
-    config, make = given.get("config", {}), getattr(own, "from_config", None)
-    return own(**config) if make is None else make(config)
+    custom = find_custom(given["class_name"])
+    if not isinstance(custom, type):
+        return custom
+    config, make = given.get("config", {}), getattr(custom, "from_config", None)
+    return custom(**config) if make is None else make(config)

@@ -161,8 +161,8 @@ class OwnSteps:
         numbers, statistics = self._program(data)
         if self._logged is None:
             raise RuntimeError("a compiled step ran without having been traced.")
-        for metric, made in zip(self._logged.updated, statistics, strict=True):
-            metric.add_statistics(made)
+        for metric, sums in zip(self._logged.updated, statistics, strict=True):
+            metric.add_statistics(sums)
         pending = self._logged.pending
         return {
             name: as_number(pending[name].result() if name in pending else numbers[name]) for name in self._logged.names
@@ -181,7 +181,7 @@ class OwnSteps:
                 "run_eagerly=True."
             )
         self._logged = logged
-        return {name: x for name, x in logs.items() if name not in pending}, [list(made) for _, made in updates]
+        return {name: x for name, x in logs.items() if name not in pending}, [list(sums) for _, sums in updates]
 
     def _call_method(self, data: Any) -> dict[str, Any]:
         with self._trainer.collect_batch_losses():

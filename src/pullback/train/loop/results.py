@@ -78,9 +78,9 @@ class RunningResults:
     def state(self) -> dict[str, Any]:
         """Return all sums as numbers and lists."""
         statistics = [[x if isinstance(x, float) else x.tolist() for x in sums] for sums in self.statistics]
-        own = [[v.numpy().tolist() for v in bound.metric.variables] for bound in self.metrics]
+        states = [[v.numpy().tolist() for v in bound.metric.variables] for bound in self.metrics]
         found = {"names": self.names, "sums": list(self.sums), "statistics": statistics, "count": self.count}
-        return found | ({"variables": own} if self.has_states else {})
+        return found | ({"variables": states} if self.has_states else {})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from what ``state`` returned."""
@@ -96,5 +96,5 @@ def as_number(x: Any) -> Number:
     """Return a result as a float; one of several numbers as an array."""
     if isinstance(x, float):
         return x
-    made = np.asarray(x)
-    return float(made.reshape(())) if made.size == 1 else made
+    array = np.asarray(x)
+    return float(array.reshape(())) if array.size == 1 else array

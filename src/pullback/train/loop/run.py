@@ -220,18 +220,18 @@ class TrainingRun:
                 results = self._begin_results()
             if step is None or size != step_size:
                 step, step_size = self.stepper.make_train_step(size, self.epoch), size
-            made = undo.run(step, examples)
-            if not math.isfinite(made[0]):
+            numbers = undo.run(step, examples)
+            if not math.isfinite(numbers[0]):
                 if self.callbacks.stops_at_nan:
                     undo.undo_to_finite()
                     history.stopped = f"terminate_on_nan: the loss of batch {number + 1} is not finite"
                     break
                 raise self._diagnose(undo, f"the loss is not finite in epoch {self.epoch + 1}, batch {number + 1}")
             history.steps = self.steps = self.steps + 1
-            results.add(made, size)
+            results.add(numbers, size)
             progress.step(results)
             if has_batch_hooks:
-                logs = {"batch": number, "size": size, **results.compute_batch(made)}
+                logs = {"batch": number, "size": size, **results.compute_batch(numbers)}
                 self.callbacks.on_batch_end(number, logs)
                 if self.callbacks.has_hooks("on_train_batch_end"):
                     self.callbacks.call("on_train_batch_end", number, results.compute())
@@ -242,8 +242,8 @@ class TrainingRun:
                 history.stopped = self.callbacks.stopped or f"by a callback after step {self.steps}"
                 break
         if step is not None and (nonfinite := undo.find_nonfinite()):  # after the last step no loss would show it
-            which = f"{', '.join(nonfinite)} {'is' if len(nonfinite) == 1 else 'are'}"
-            raise self._diagnose(undo, f"{which} not finite after epoch {self.epoch + 1}, batch {number + 1}")
+            names = f"{', '.join(nonfinite)} {'is' if len(nonfinite) == 1 else 'are'}"
+            raise self._diagnose(undo, f"{names} not finite after epoch {self.epoch + 1}, batch {number + 1}")
 
     def _diagnose(self, undo: StepUndo, what: str) -> NanError:
         """Return an error that says where NaN or infinity came from; the model is put back before it had them."""
@@ -277,8 +277,8 @@ class StepUndo:
 
     def set_values(self, values: list[tuple[Variable, Tensor]]) -> None:
         """Put back what ``get_values`` returned."""
-        for v, held in values:
-            v.held = held
+        for v, value in values:
+            v.held = value
 
     def find_nonfinite(self) -> list[str]:
         """Return the names of the model's variables that were finite at first and are not any more."""

@@ -49,12 +49,12 @@ def _encode_key(field: int, kind: int) -> bytes:
 
 def _encode_integer(value: int) -> bytes:
     """Return a number in groups of seven bits, the lowest first."""
-    made = bytearray()
+    encoded = bytearray()
     while value >= 128:
-        made.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    made.append(value)
-    return bytes(made)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _encode_bytes(field: int, content: bytes) -> bytes:

@@ -202,13 +202,13 @@ class Trainer:
     ) -> History:
         """Train on arrays, or on the batches of a dataset or an iterable; with a pool, on shards."""
         self._check_compiled(what)
-        if (own := self._find_own_steps("train_step")) is not None:
+        if (own_steps := self._find_own_steps("train_step")) is not None:
             if pool is not None or data.class_weight is not None:
                 raise ArgumentError(
                     f"{self.model.name}.{what}: with a train_step of its own, pool= and class_weight cannot be given; "
                     "sample_weight reaches the step as the third part of its data."
                 )
-            return self._fit_own(own, data, validation, schedule, what)
+            return self._fit_own(own_steps, data, validation, schedule, what)
         if pool is not None:
             if data.y is not None or data.sample_weight is not None or validation.split:
                 raise ArgumentError(
@@ -241,7 +241,7 @@ class Trainer:
         return self._train(batches, convert, self._make_validation(validation, data.size), schedule, what)
 
     def _fit_own(
-        self, own: OwnSteps, data: TrainingData, validation: Validation, schedule: FitSchedule, what: str
+        self, own_steps: OwnSteps, data: TrainingData, validation: Validation, schedule: FitSchedule, what: str
     ) -> History:
         """Train by the steps that the model computes itself, whose data have any structure."""
         if data.is_stream:
@@ -252,7 +252,9 @@ class Trainer:
                 arrays, held_out = split_rows(arrays, validation.split, self.model.name)
                 validation = validation._replace(data=held_out)
             batches = data.make_batches(arrays, schedule.steps_per_epoch)
-        return self._train(batches, own.convert, self._make_validation(validation, size), schedule, what, own)
+        return self._train(
+            batches, own_steps.convert, self._make_validation(validation, size), schedule, what, own_steps
+        )
 
     def _find_own_steps(self, method: str) -> OwnSteps | None:
         """Return the steps that the model computes itself by a method of this name; None if it has none."""
@@ -287,8 +289,8 @@ class Trainer:
     ) -> Any:
         """Make one step; return the loss before it and the metrics."""
         self._check_compiled("train_on_batch")
-        if (own := self._find_own_steps("train_step")) is not None:
-            return own.run_batch(pack_data(x, y, sample_weight), reset, return_dict)
+        if (own_steps := self._find_own_steps("train_step")) is not None:
+            return own_steps.run_batch(pack_data(x, y, sample_weight), reset, return_dict)
         examples = self._run_front(self._as_examples(x, y, sample_weight, class_weight))
         results = self.make_train_step()(*examples)
         return self._format_batch(results, len(examples[0][0]), reset, return_dict)
@@ -298,8 +300,8 @@ class Trainer:
     ) -> Any:
         """Return the loss of a batch and the metrics."""
         self._check_compiled("test_on_batch", trains=False)
-        if (own := self._find_own_steps("test_step")) is not None:
-            return own.run_batch(pack_data(x, y, sample_weight), reset, return_dict)
+        if (own_steps := self._find_own_steps("test_step")) is not None:
+            return own_steps.run_batch(pack_data(x, y, sample_weight), reset, return_dict)
         examples = self._run_front(self._as_examples(x, y, sample_weight))
         step = self._test_step if self._eager else self._get_program("test", self._test_step)
         return self._format_batch(step(*examples), len(examples[0][0]), reset, return_dict)
@@ -350,9 +352,9 @@ class Trainer:
         if not isinstance(validation.freq, Collection):
             check_count(f"{self.model.name}.fit", "validation_freq", validation.freq)
         data, size = validation.data, batch_size if validation.batch_size is None else validation.batch_size
-        if (own := self._find_own_steps("test_step")) is not None:
+        if (own_steps := self._find_own_steps("test_step")) is not None:
             dataset = data if is_stream(data) else Dataset.from_arrays(data).batch(size)
-            evaluate = partial(self.evaluate_batches, as_batches(dataset, validation.steps), own=own)
+            evaluate = partial(self.evaluate_batches, as_batches(dataset, validation.steps), own_steps=own_steps)
         elif is_stream(data):
             evaluate = partial(self.evaluate_batches, as_batches(data, validation.steps))
         else:
@@ -374,10 +376,10 @@ class Trainer:
         """Return the mean loss over arrays or batches; with metrics, a list of the loss and these."""
         self._check_compiled("evaluate", trains=False)
         hooks, size = CallbackList(callbacks, self.model), _find_batch_size(batch_size)
-        if (own := self._find_own_steps("test_step")) is not None:
+        if (own_steps := self._find_own_steps("test_step")) is not None:
             is_read = y is None and is_stream(x)
             dataset = x if is_read else Dataset.from_arrays(pack_data(x, y, sample_weight)).batch(size)
-            found = self.evaluate_batches(as_batches(dataset, steps), hooks=hooks, own=own)
+            found = self.evaluate_batches(as_batches(dataset, steps), hooks=hooks, own_steps=own_steps)
         elif y is None and is_stream(x):
             found = self.evaluate_batches(as_batches(x, steps), hooks=hooks)
         else:
@@ -406,21 +408,21 @@ class Trainer:
         compiled_size: int | None = None,
         runs_eagerly: bool = False,
         hooks: CallbackList | None = None,
-        own: OwnSteps | None = None,
+        own_steps: OwnSteps | None = None,
     ) -> dict[str, Any]:
         """Return the loss and metrics over batches, as users give them or as ``convert`` takes them.
 
         Batches of ``compiled_size``, or of the size of the first one, run compiled; others, such as a smaller last
         one, run eagerly, and so do all with ``runs_eagerly``.  ``hooks`` are callbacks; in ``fit``, those of it.
-        ``own`` are steps that the model computes itself.
+        ``own_steps`` are steps that the model computes itself.
         """
-        convert = convert or (partial(self._convert_batch, what="evaluate") if own is None else own.convert)
+        convert = convert or (partial(self._convert_batch, what="evaluate") if own_steps is None else own_steps.convert)
         is_eager = runs_eagerly or self._eager
         hooks = self._run.callbacks if hooks is None and self._run is not None else hooks
         if hooks is None or not hooks.has_hooks("on_test"):
-            return self._sum_results(batches, convert, compiled_size, is_eager, own=own).compute()
+            return self._sum_results(batches, convert, compiled_size, is_eager, own_steps=own_steps).compute()
         hooks.call("on_test_begin", {})
-        found = self._sum_results(batches, convert, compiled_size, is_eager, hooks, own).compute()
+        found = self._sum_results(batches, convert, compiled_size, is_eager, hooks, own_steps).compute()
         hooks.call("on_test_end", found)
         return found
 
@@ -431,7 +433,7 @@ class Trainer:
         compiled_size: int | None,
         runs_eagerly: bool,
         hooks: CallbackList | None = None,
-        own: OwnSteps | None = None,
+        own_steps: OwnSteps | None = None,
     ) -> EpochResults:
         """Return the results over all batches; an error if there are none."""
         results: EpochResults | None = None
@@ -442,9 +444,9 @@ class Trainer:
             size = len(examples[0][0])
             compiled_size = compiled_size or size
             if results is None:
-                results = self.begin_results() if own is None else own.begin_results()
+                results = self.begin_results() if own_steps is None else own_steps.begin_results()
                 program = self._test_step if runs_eagerly else self._get_program("test", self._test_step)
-            step = own.step if own is not None else program if size == compiled_size else self._test_step
+            step = own_steps.step if own_steps is not None else program if size == compiled_size else self._test_step
             results.add(step(*examples), size)
             if hooks is not None and hooks.has_hooks("on_test_batch_end"):
                 hooks.call("on_test_batch_end", number, results.compute())
@@ -485,9 +487,9 @@ class Trainer:
         program = model if runs_eagerly else self._get_program("predict", self._predict_step)
         cast = self._make_cast((xs, (), ()))
         for batch in batches:
-            given = cast(batch)[0]
-            run = program if len(given[0]) == size else model
-            yield lambda run=run, given=given: _to_arrays(run(*given))  # type: ignore[misc]
+            inputs = cast(batch)[0]
+            run = program if len(inputs[0]) == size else model
+            yield lambda run=run, inputs=inputs: _to_arrays(run(*inputs))  # type: ignore[misc]
 
     def predict_on_batch(self, x: DataLike) -> Any:
         """Return the model's outputs for a batch, as arrays."""
@@ -551,8 +553,8 @@ class Trainer:
         if share is not None:
             raise ArgumentError(f"{model.name}: a compute_loss of its own is not the sum of parts, which pool= needs.")
         self._batch = masks, extra
-        given = [part[0] if len(part) == 1 else list(part) or None for part in (xs, ys, ws)]
-        loss = own_loss(x=given[0], y=given[1], y_pred=out, sample_weight=given[2], training=training)
+        unpacked = [part[0] if len(part) == 1 else list(part) or None for part in (xs, ys, ws)]
+        loss = own_loss(x=unpacked[0], y=unpacked[1], y_pred=out, sample_weight=unpacked[2], training=training)
         return loss, *self.objectives.measure(ys, outputs, ws, masks, updates)
 
     def compute_batch_loss(self, y: Any, y_pred: Any, sample_weight: Any) -> Any:
@@ -653,10 +655,10 @@ class Trainer:
         if optimizer.loss_scale.is_dynamic:
             raise ArgumentError(f"{self.model.name}.fit: workers of pool= do not know a dynamic loss scale.")
         self._check_one(self._as_examples(*as_parts(batch, f"{self.model.name}.fit")))
-        if own := [bound.name for bound in self.objectives.metrics if bound.metric.keeps_state]:
+        if stateful := [bound.name for bound in self.objectives.metrics if bound.metric.keeps_state]:
             raise ArgumentError(
-                f"{self.model.name}.fit: the metric {own[0]!r} has update_state, which workers of pool= cannot add up. "
-                "Write measure and compute in its place."
+                f"{self.model.name}.fit: the metric {stateful[0]!r} has update_state, which workers of pool= cannot "
+                "add up. Write measure and compute in its place."
             )
 
     def compute_part(self, batch: Any, share: float, class_weight: ClassWeight = None) -> list[Any]:
@@ -825,8 +827,8 @@ class Trainer:
             self._test_step(*self._run_front(cast_examples(self.find_dtype(), tuple(first))))  # type: ignore[arg-type]
 
 
-def _find_batch_size(given: int | None) -> int:
-    return DEFAULT_BATCH if given is None else given
+def _find_batch_size(batch_size: int | None) -> int:
+    return DEFAULT_BATCH if batch_size is None else batch_size
 
 
 def _validate_if_due(freq: int | Sequence[int], evaluate: Callable[[], dict[str, Any]], epoch: int) -> Any:

@@ -40,9 +40,9 @@ def reduce_values(
     >>> reduce_values("loss", np.array([1.0, 3.0, 8.0]), np.array([2.0, 1.0, 1.0]), np.array([1.0, 1.0, 0.0]))
     np.float64(2.5)
     """
-    given = mask if weight is None else weight
-    if not values.shape and given is not None and given.shape:  # the loss of a whole batch, as that of each example
-        values = np.broadcast_to(values, given.shape)
+    factors = mask if weight is None else weight
+    if not values.shape and factors is not None and factors.shape:  # the loss of a whole batch, as that of each example
+        values = np.broadcast_to(values, factors.shape)
     weights = combine_weights(name, values, weight, mask)
     weighted = values if weights is None else values * weights
     if reduction in ("none", None) or not values.shape:

@@ -27,7 +27,7 @@ def clone_model(model: Model, clone_function: Callable[[Layer], Layer] | None = 
     """
     if not isinstance(model, Model):
         raise ArgumentError(f"clone_model: expected a model, got {describe_given(model)}.")
-    made: dict[int, Any] = {}  # a layer that occurs twice is one layer in the copy too
+    copies: dict[int, Any] = {}  # a layer that occurs twice is one layer in the copy too
 
     def copy(x: Any) -> Any:
         if isinstance(x, list | tuple):
@@ -36,9 +36,9 @@ def clone_model(model: Model, clone_function: Callable[[Layer], Layer] | None = 
             return {key: copy(one) for key, one in x.items()}
         if not isinstance(x, Layer):
             return x
-        if id(x) not in made:
-            made[id(x)] = _rebuild(x) if clone_function is None or isinstance(x, Model) else clone_function(x)
-        return made[id(x)]
+        if id(x) not in copies:
+            copies[id(x)] = _rebuild(x) if clone_function is None or isinstance(x, Model) else clone_function(x)
+        return copies[id(x)]
 
     def _rebuild(x: Layer) -> Any:
         return type(x).from_config(copy(x.get_config()))

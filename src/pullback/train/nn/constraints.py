@@ -119,8 +119,8 @@ class MinMaxNorm(Constraint):
 
     def __call__(self, w: Value) -> Any:
         norms = _compute_norms(w, self.axis)
-        wanted = np.clip(norms, self.min_value, self.max_value) * self.rate + norms * (1.0 - self.rate)
-        return w * (wanted / (norms + EPSILON))
+        target = np.clip(norms, self.min_value, self.max_value) * self.rate + norms * (1.0 - self.rate)
+        return w * (target / (norms + EPSILON))
 
 
 max_norm, unit_norm, non_neg, min_max_norm = MaxNorm, UnitNorm, NonNeg, MinMaxNorm
@@ -138,8 +138,8 @@ def constraint(given: ConstraintLike, what: str = "constraint") -> Callable[[Any
     >>> pb.constraints.constraint("maxNorm")
     MaxNorm(max_value=2.0, axis=0)
     """
-    made: Callable[[Any], Any] = find_function(given, BY_NAME, what, "constraint", "the variable")
-    return made
+    found: Callable[[Any], Any] = find_function(given, BY_NAME, what, "constraint", "the variable")
+    return found
 
 
 install_answers("pb.constraints")

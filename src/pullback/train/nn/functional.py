@@ -49,8 +49,8 @@ class Functional(Model):
                 )
         self._order = sort_steps(self._inputs, self._outputs, self.name)
         self._layers = sort_layers(self._order, self._list_sorted_outputs())
-        known: Any = tuple(p.shape for p in self._inputs)
-        self._built, self._shapes = True, known
+        shapes: Any = tuple(p.shape for p in self._inputs)
+        self._built, self._shapes = True, shapes
         if not trainable:
             self.trainable = False
         list(self.parts())  # raises an error for two layers of one name
@@ -120,10 +120,10 @@ class Functional(Model):
         return found
 
     def check_inputs(self, *xs: Value) -> None:
-        given = {id(p): x for p, x in zip(self._inputs, xs, strict=False)}
+        values = {id(p): x for p, x in zip(self._inputs, xs, strict=False)}
         for step in self._order:
-            if step.layer is not None and all(id(p) in given for p in step.inputs):
-                step.layer.check_inputs(*[given[id(p)] for p in step.inputs])
+            if step.layer is not None and all(id(p) in values for p in step.inputs):
+                step.layer.check_inputs(*[values[id(p)] for p in step.inputs])
 
     def output_shape(self, *shapes: UnknownShape, **settings: Any) -> Any:
         if not settings and shapes == self._shapes:
@@ -154,8 +154,8 @@ class Functional(Model):
         done = {id(step) for step in front}
         rest = [step for step in self._order if id(step) not in done]
         used = [x for step in rest for x in step.sources] + self._outputs
-        given = list({id(x): x for x in used if id(x) in done or x.layer is None}.values())
-        return Functional(self._inputs, given), Functional(given, self._outputs[0] if self._single else self._outputs)
+        inputs = list({id(x): x for x in used if id(x) in done or x.layer is None}.values())
+        return Functional(self._inputs, inputs), Functional(inputs, self._outputs[0] if self._single else self._outputs)
 
     def get_config(self) -> dict[str, Any]:
         every = [*self._inputs, *self._order]

@@ -13,11 +13,11 @@ from pullback.train.nn.layers.symbolic import SelectOutput, SymbolicTensor
 SymbolicTensors = SymbolicTensor | Sequence[SymbolicTensor] | Mapping[str, SymbolicTensor]
 
 
-def list_tensors(given: SymbolicTensors) -> tuple[list[SymbolicTensor], list[str] | None]:
+def list_tensors(tensors: SymbolicTensors) -> tuple[list[SymbolicTensor], list[str] | None]:
     """Return the inputs or outputs of a model in a list, and their keys if they are given as a dict."""
-    if isinstance(given, SymbolicTensor):
-        return [given], None
-    return (list(given.values()), list(given)) if isinstance(given, Mapping) else (list(given), None)
+    if isinstance(tensors, SymbolicTensor):
+        return [tensors], None
+    return (list(tensors.values()), list(tensors)) if isinstance(tensors, Mapping) else (list(tensors), None)
 
 
 def name_tensors(tensors: list[SymbolicTensor], keys: Sequence[str] | None) -> SymbolicTensors:
@@ -34,11 +34,11 @@ def run_steps(steps: Sequence[SymbolicTensor], values: dict[int, Any]) -> None:
     """Compute the symbolic tensors, each after its inputs; ``values`` has those of the inputs, and gets theirs."""
     for step in steps:
         if step.layer is not None:
-            given: list[Any] = [values[id(p)] for p in step.inputs]
-            given = [given] if step.layer.takes_list_of(len(given)) else given
+            inputs: list[Any] = [values[id(p)] for p in step.inputs]
+            inputs = [inputs] if step.layer.takes_list_of(len(inputs)) else inputs
             settings = _fill_settings(step.settings, values) if step.settings else {}
-            made = step.layer(*given, **settings)
-            values[id(step)] = tuple(made.values()) if isinstance(made, dict) else made
+            out = step.layer(*inputs, **settings)
+            values[id(step)] = tuple(out.values()) if isinstance(out, dict) else out
 
 
 def encode_settings(settings: Mapping[str, Any], number: Mapping[int, int]) -> dict[str, Any]:
@@ -67,10 +67,10 @@ def name_layers(layers: Sequence[Layer], name: str) -> dict[str, Layer]:
     """Return the layers by their names in the model: the given one, or the kind and a number."""
     counts: Counter[str] = Counter()
     found: dict[str, Layer] = {}
-    given = {layer.name for layer in layers if not layer.numbered}
+    taken = {layer.name for layer in layers if not layer.numbered}
     for layer in layers:
         counts[layer.kind] += 1
-        while layer.numbered and f"{layer.kind}_{counts[layer.kind]}" in given:
+        while layer.numbered and f"{layer.kind}_{counts[layer.kind]}" in taken:
             counts[layer.kind] += 1
         called = f"{layer.kind}_{counts[layer.kind]}" if layer.numbered else layer.name
         if called in found:
@@ -110,10 +110,10 @@ def sort_layers(order: list[SymbolicTensor], outputs: list[SymbolicTensor]) -> l
     depths: dict[int, int] = {}  # of applications
     of_layers: dict[int, int] = {}
     for step in reversed(order):
-        here = depths.get(id(step), 0)
+        depth = depths.get(id(step), 0)
         if not isinstance(step.layer, SelectOutput):  # which is no layer there
-            here = of_layers[id(step.layer)] = max(here, of_layers.get(id(step.layer), 0))
-        below = here if isinstance(step.layer, SelectOutput) else here + 1
+            depth = of_layers[id(step.layer)] = max(depth, of_layers.get(id(step.layer), 0))
+        below = depth if isinstance(step.layer, SelectOutput) else depth + 1
         for source in step.sources:
             depths[id(source)] = max(depths.get(id(source), 0), below)
     found: dict[int, Layer] = {}  # in the order of a walk from the outputs

@@ -87,10 +87,10 @@ class Constant(Initializer):
     value: Any = 0.0
 
     def values(self, shape: Shape, dtype: np.dtype[Any]) -> Any:
-        given = np.asarray(self.value, dtype)
-        if given.shape not in ((), shape):
-            raise ShapeError(f"initializers.constant: expected one number or shape {shape}, got {given.shape}.")
-        return np.broadcast_to(given, shape).copy()
+        value = np.asarray(self.value, dtype)
+        if value.shape not in ((), shape):
+            raise ShapeError(f"initializers.constant: expected one number or shape {shape}, got {value.shape}.")
+        return np.broadcast_to(value, shape).copy()
 
 
 @dataclass(frozen=True)
@@ -317,8 +317,8 @@ def initializer(given: InitializerLike, what: str = "initializer") -> Callable[[
     >>> pb.initializers.initializer("glorotUniform")
     VarianceScaling(scale=1.0, mode='fan_avg', distribution='uniform', seed=None)
     """
-    made: Callable[[Shape, Any], Any] = find_function(given, BY_NAME, what, "initializer", "shape and dtype")
-    return made
+    found: Callable[[Shape, Any], Any] = find_function(given, BY_NAME, what, "initializer", "shape and dtype")
+    return found
 
 
 describe_arguments(

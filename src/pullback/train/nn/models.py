@@ -105,15 +105,14 @@ class Model(Layer):
         """
         if (name is None) == (index is None):
             raise ArgumentError(f"{self.name}.get_layer: give either the name of a layer or its index.")
-        which = index if name is None else name
+        key = index if name is None else name
         found = {name: part for name, part in self.parts() if isinstance(part, Layer)}
-        if isinstance(which, str) and which in found:
-            return found[which]
-        if isinstance(which, int) and -len(found) <= which < len(found):
-            return self.layers[which]
+        if isinstance(key, str) and key in found:
+            return found[key]
+        if isinstance(key, int) and -len(found) <= key < len(found):
+            return self.layers[key]
         raise ArgumentError(
-            f"{self.name}.get_layer: there is no layer {which!r}; there are {', '.join(found)}."
-            f"{did_you_mean(which, found)}"
+            f"{self.name}.get_layer: there is no layer {key!r}; there are {', '.join(found)}.{did_you_mean(key, found)}"
         )
 
     def params(self) -> dict[str, Any]:
@@ -169,8 +168,8 @@ class Model(Layer):
         inputs: the inputs.
         mask: their mask.
         """
-        given = inputs if isinstance(inputs, list | tuple) else [inputs]
-        return get_mask(self(*given, mask=mask))
+        listed = inputs if isinstance(inputs, list | tuple) else [inputs]
+        return get_mask(self(*listed, mask=mask))
 
     def _set_output_mask(self, y: Any, xs: Any, masks: Any) -> None:
         """Do nothing: the last layer has set the mask."""
@@ -248,8 +247,8 @@ class Model(Layer):
         """
         if hasattr(self, "train_step"):
             return [*self._trainer.list_own_metrics(), *(x for x in vars(self).values() if isinstance(x, Metric))]
-        given: Any = () if self._trainer.settings is None else self._trainer.settings.metrics
-        return list(given) if isinstance(given, list | tuple) else [given]
+        metrics: Any = () if self._trainer.settings is None else self._trainer.settings.metrics
+        return list(metrics) if isinstance(metrics, list | tuple) else [metrics]
 
     def list_metrics(self) -> list[Metric]:
         """Return the metrics that its layers, and itself, have in attributes, and update in ``call``."""
@@ -383,7 +382,7 @@ class Model(Layer):
         >>> model = pb.sequential([pb.layers.dense(1, input_shape=[2])])
         >>> model.compile(optimizer=pb.train.adam(0.01), loss="mean_squared_error", metrics=["mae"])
         """
-        losses, measured, weighted = (resolve_custom(given) for given in (loss, metrics, weighted_metrics))
+        losses, measured, weighted = (resolve_custom(setting) for setting in (loss, metrics, weighted_metrics))
         settings = Settings(losses, measured, loss_weights, weighted)
         self._trainer.compile(optimizer, settings, eager or run_eagerly or jit_compile is False)
 
@@ -640,13 +639,13 @@ class Model(Layer):
         wanted = [self.get_layer(name).output for name in ([outputs] if isinstance(outputs, str) else outputs)]
         if isinstance(inputs, Mapping):
             inputs = take_every_named(inputs, self.input_names, f"{self.name}.execute: inputs")
-        given = inputs if isinstance(inputs, list | tuple) else [inputs]
-        if len(given) != len(self.inputs):
-            raise ArgumentError(f"{self.name}.execute: expected {len(self.inputs)} inputs, got {len(given)}.")
-        values = {id(p): x for p, x in zip(self.inputs, given, strict=True)}
+        listed = inputs if isinstance(inputs, list | tuple) else [inputs]
+        if len(listed) != len(self.inputs):
+            raise ArgumentError(f"{self.name}.execute: expected {len(self.inputs)} inputs, got {len(listed)}.")
+        values = {id(p): x for p, x in zip(self.inputs, listed, strict=True)}
         run_steps(sort_steps(self.inputs, wanted, self.name), values)
-        made = tuple(values[id(p)] for p in wanted)
-        return made[0] if isinstance(outputs, str) else made
+        results = tuple(values[id(p)] for p in wanted)
+        return results[0] if isinstance(outputs, str) else results
 
     # ---- files and copies
 
@@ -737,8 +736,8 @@ class Model(Layer):
         return self._trainer.load_checkpoint(path)
 
     def __getstate__(self) -> dict[str, Any]:
-        own = {key: x for key, x in vars(self).items() if key != "_trainer"}
-        return own | {"_trainer": self._trainer.export_state()}
+        state = {key: x for key, x in vars(self).items() if key != "_trainer"}
+        return state | {"_trainer": self._trainer.export_state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({key: x for key, x in state.items() if key != "_trainer"})

@@ -27,10 +27,10 @@ def as_layer_dtype(given: Any, what: str) -> np.dtype[Any]:
     if isinstance(name, str) and name in REFUSED:
         raise ArgumentError(f"{what}: {name!r}: {REFUSED[name]}. There are float16, float32 and float64.")
     try:
-        made: np.dtype[Any] = np.dtype(given)
+        found: np.dtype[Any] = np.dtype(given)
     except TypeError:
         raise ArgumentError(f"{what}: dtype must be one of NumPy's, as 'float32', got {given!r}.") from None
-    return made
+    return found
 
 
 def set_global_policy(policy: DType) -> None:

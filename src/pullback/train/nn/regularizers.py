@@ -139,8 +139,8 @@ def regularizer(given: RegularizerLike, what: str = "regularizer") -> Callable[[
     >>> pb.regularizers.regularizer("l1l2")
     L1L2(l1=0.01, l2=0.01)
     """
-    made: Callable[[Any], Any] = find_function(given, BY_NAME, what, "regularizer", "the variable")
-    return made
+    found: Callable[[Any], Any] = find_function(given, BY_NAME, what, "regularizer", "the variable")
+    return found
 
 
 install_answers("pb.regularizers")

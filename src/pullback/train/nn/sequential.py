@@ -93,13 +93,13 @@ class Sequential(Model):
             self._chain = [SymbolicTensor(first, None, ())]
         for layer in self.stack[len(self._chain) - 1 :]:
             self._chain.append(SymbolicTensor.apply(layer, self._chain[-1:]))
-        known: Any = (first,)
-        self._built, self._shapes = True, known
+        shapes: Any = (first,)
+        self._built, self._shapes = True, shapes
 
     def output_shape(self, *shapes: UnknownShape, **settings: Any) -> Any:
         chain = self._chain
-        known = not settings and self._built and chain and shapes == (chain[0].shape,)
-        return chain[-1].shape if known else super().output_shape(*shapes, **settings)
+        is_known = not settings and self._built and chain and shapes == (chain[0].shape,)
+        return chain[-1].shape if is_known else super().output_shape(*shapes, **settings)
 
     @property
     def output_names(self) -> list[str] | None:

@@ -43,10 +43,10 @@ def serialize(x: Any) -> dict[str, Any]:
         return describe_optimizer(x)
     if isinstance(x, Loss | Metric):
         try:
-            made = describe_objective(x)
+            described = describe_objective(x)
         except LookupError:
             raise CheckpointError(f"serialize: {x!r} is a function without a name that a file can hold.") from None
-        return {"module": "keras.losses" if isinstance(x, Loss) else "keras.metrics", **made}
+        return {"module": "keras.losses" if isinstance(x, Loss) else "keras.metrics", **described}
     for kind, word in ARGUMENTS.items():
         if is_kind(x, kind):
             return TopologyWriter(WRITES_KERAS).describe_object(x, word)
@@ -62,13 +62,13 @@ def deserialize(data: Mapping[str, Any], custom_objects: Mapping[str, Any] | Non
     >>> pb.train.deserialize({"class_name": "SGD", "config": {"learning_rate": 0.1}})
     sgd(learning_rate=0.1)
     """
-    given: Any = dict(data)
-    name, module = normalize_name(str(given.get("class_name"))), str(given.get("module"))
+    described: Any = dict(data)
+    name, module = normalize_name(str(described.get("class_name"))), str(described.get("module"))
     with custom_object_scope(custom_objects):
         if name == "lossscaleoptimizer" or name in map(normalize_name, optimizers.__all__):
-            return read_optimizer(given)
+            return read_optimizer(described)
         if name in METRIC_CLASSES and (module == "keras.metrics" or name not in LOSS_CLASSES):
-            return find_metric(given, None, "deserialize")
+            return find_metric(described, None, "deserialize")
         if name in LOSS_CLASSES:
-            return find_loss(given, "deserialize")
-        return TopologyReader("deserialize", find_dialect(KERAS_VERSION, False), BUILDER).read_object(given)
+            return find_loss(described, "deserialize")
+        return TopologyReader("deserialize", find_dialect(KERAS_VERSION, False), BUILDER).read_object(described)

@@ -60,9 +60,9 @@ def _make_rows(
         if not isinstance(layer, Layer):
             yield f"{indent}{name} (variable)", str(tuple(layer.shape)), f"{layer.size:,}", *trained
             continue
-        own = {id(v): v.size for v in layer.variables if id(v) not in seen}
-        seen |= own.keys()
-        count = f"{sum(own.values()):,}" if layer.is_built() else UNKNOWN
+        sizes = {id(v): v.size for v in layer.variables if id(v) not in seen}
+        seen |= sizes.keys()
+        count = f"{sum(sizes.values()):,}" if layer.is_built() else UNKNOWN
         yield (
             f"{indent}{name} ({layer.kind})",
             format_shape(layer.output_shape(*layer.shapes) if layer.is_built() else None),

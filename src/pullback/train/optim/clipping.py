@@ -117,12 +117,12 @@ def _collect_values(grads: Tree, name: str) -> list[Any]:
 
 def _clip_tree(grads: Tree, name: str, clip: Callable[[Sequence[Any]], list[Any]]) -> Tree:
     grads = tree.map_leaves(_sum_rows, grads, whole=tree.is_number_list)
-    made = iter(clip(_collect_values(grads, name)))
+    clipped = iter(clip(_collect_values(grads, name)))
 
     def convert(g: TensorLike | RowSparse) -> Any:
         if isinstance(g, RowSparse):
-            return make_rows(g.indices, convert_back(next(made), kind_of(g.values)), g.shape, True)
-        return convert_back(next(made), kind_of(g))
+            return make_rows(g.indices, convert_back(next(clipped), kind_of(g.values)), g.shape, True)
+        return convert_back(next(clipped), kind_of(g))
 
     return tree.map_leaves(convert, grads, whole=tree.is_number_list)
 

@@ -98,14 +98,14 @@ class LBFGS:
             return float(cost), [grads.get(v, np.zeros(v.shape)) for v in xs]  # a branch may not read all of them
 
         try:
-            made = self._minimize_flat(compute, begin)
+            result = self._minimize_flat(compute, begin)
         except BaseException:
             for v, x in zip(xs, begin, strict=True):
                 v.assign(x)
             raise
-        for v, x in zip(xs, made.params, strict=True):
+        for v, x in zip(xs, result.params, strict=True):
             v.assign(x)
-        return constant(value.dtype.type(made.value)) if return_cost else None
+        return constant(value.dtype.type(result.value)) if return_cost else None
 
     def compute_gradients(self, f: Callable[[], Any], var_list: Sequence[Variable] | None = None) -> ValueAndGrads:
         """Return the value of ``f()`` and its gradients by name, as ``variable_grads`` does."""
@@ -113,8 +113,8 @@ class LBFGS:
 
     def solve(self, f: Callable[[Any], Any], params: Tree) -> Solution:
         """Minimize ``f(params)`` by a tree of parameters, starting from these."""
-        given = match_leaves(params, params, "params")
-        begin = [np.array(as_value(x, "lbfgs.solve")) for x, _ in given]
+        leaves = match_leaves(params, params, "params")
+        begin = [np.array(as_value(x, "lbfgs.solve")) for x, _ in leaves]
         _check_floats(x.dtype for x in begin)
 
         step = value_and_grad(f)
@@ -123,9 +123,9 @@ class LBFGS:
             cost, grads = step(rebuild_tree(params, (x[()] for x in values)))
             return float(cost), [g for g, _ in match_leaves(params, grads, "grads")]
 
-        made = self._minimize_flat(compute, begin)
-        back = [convert_back(x[()], kind_of(was)) for x, (was, _) in zip(made.params, given, strict=True)]
-        return made._replace(params=rebuild_tree(params, back))
+        result = self._minimize_flat(compute, begin)
+        back = [convert_back(x[()], kind_of(was)) for x, (was, _) in zip(result.params, leaves, strict=True)]
+        return result._replace(params=rebuild_tree(params, back))
 
     def _minimize_flat(self, compute: Callable[[list[Any]], tuple[float, list[Any]]], begin: list[Any]) -> Solution:
         ends = np.cumsum([x.size for x in begin])

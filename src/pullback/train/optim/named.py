@@ -31,5 +31,5 @@ def as_optimizer(given: Optimizer | str | None) -> Optimizer:
             f"compile: optimizer must be one of pb.train's, or one of the names {', '.join(NAMES)}; got {given!r}."
             f"{did_you_mean(given, NAMES)}"
         )
-    made: Optimizer = getattr(optimizers, name)(*DEFAULTS.get(name, ()))
-    return made
+    optimizer: Optimizer = getattr(optimizers, name)(*DEFAULTS.get(name, ()))
+    return optimizer

@@ -476,16 +476,16 @@ def adafactor(
         limit = steps**-0.5  # Keras's rule has it with and without relative_step
         return np.minimum(rate, limit)[()], 1.0 - steps**beta_2_decay
 
-    def rule(x: Array, g: Array, rows: Array, columns: Array, squares: Array, rate: Number, kept: Number) -> Any:
+    def rule(x: Array, g: Array, rows: Array, columns: Array, squares: Array, rate: Number, decay: Number) -> Any:
         new: Any = g * g + epsilon_1
         if len(x.shape) >= 2:
-            rows = kept * rows + (1.0 - kept) * np.mean(new, axis=-1)
-            columns = kept * columns + (1.0 - kept) * np.mean(new, axis=-2)
+            rows = decay * rows + (1.0 - decay) * np.mean(new, axis=-1)
+            columns = decay * columns + (1.0 - decay) * np.mean(new, axis=-2)
             share = rows / np.mean(rows, axis=-1, keepdims=True)
-            whole = share[..., None] * columns[..., None, :]
+            average = share[..., None] * columns[..., None, :]
         else:
-            whole = squares = kept * squares + (1.0 - kept) * new
-        step = g / np.sqrt(whole)
+            average = squares = decay * squares + (1.0 - decay) * new
+        step = g / np.sqrt(average)
         step = step / np.maximum(1.0, np.sqrt(np.mean(step * step)) / clip_threshold)
         size = np.maximum(epsilon_2, np.sqrt(np.mean(x * x)))
         return (x - rate * size * step).astype(x.dtype), rows, columns, squares
@@ -658,10 +658,10 @@ def loss_scale_optimizer(
     return inner_optimizer.from_config({**config, **scale})
 
 
-def _collect_arguments(given: dict[str, Any]) -> dict[str, Any]:
+def _collect_arguments(local_names: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of an optimizer, from the ``locals()`` of its function, without those of every optimizer."""
-    own = {name: x for name, x in given.items() if name != "options"}
-    return own | ({"epsilon": EPSILON} if own.get("epsilon", 0.0) is None else {})
+    config = {name: x for name, x in local_names.items() if name != "options"}
+    return config | ({"epsilon": EPSILON} if config.get("epsilon", 0.0) is None else {})
 
 
 def _check_fraction(name: str, argument: str, value: float) -> float:

@@ -42,8 +42,8 @@ class RowUpdate(NamedTuple):
         """Apply the rule to these rows of a variable and its slots; ``read`` returns the value of each."""
         g = sums if self.groups is None else gather(sums, self.groups)
         x, *slots = [gather(read(v), self.indices) for v in targets]
-        made = rule(x, g, *slots, *numbers)
-        for target, new in zip(targets, made, strict=True):
+        results = rule(x, g, *slots, *numbers)
+        for target, new in zip(targets, results, strict=True):
             target.write_rows(self.indices, new)
 
 

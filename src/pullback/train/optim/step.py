@@ -248,13 +248,13 @@ class Optimizer:
 
         rate: the number.
         """
-        made = self._check_rate(rate)
+        checked = self._check_rate(rate)
         if self._schedule is not None:
             raise ArgumentError(
                 f"{self.name}.set_learning_rate: the rate follows {self._schedule!r}, which is compiled into "
                 "steps. Make an optimizer with a number as its learning_rate to set it yourself."
             )
-        self._rate.assign(np.float64(made))
+        self._rate.assign(np.float64(checked))
 
     # ---- trees of parameters
 
@@ -266,8 +266,8 @@ class Optimizer:
         state: dict[str, Any] = {ITERATIONS: np.int64(0)}
         for name, start in self._initial_values.items():
             shapes = [self._slots.find_shape(name, x.shape) for x in values]
-            made = [np.full(shape, start, x.dtype)[()] for shape, x in zip(shapes, values, strict=True)]
-            state[name] = rebuild_tree(params, made)
+            arrays = [np.full(shape, start, x.dtype)[()] for shape, x in zip(shapes, values, strict=True)]
+            state[name] = rebuild_tree(params, arrays)
         return state
 
     def update(self, params: Tree, grads: Tree, state: Mapping[str, Any]) -> tuple[Tree, dict[str, Any]]:
@@ -286,8 +286,8 @@ class Optimizer:
         gs = match_leaves(params, grads, "grads")
         slots = [match_leaves(params, state[name], f"state['{name}']") for name in self._initial_values]
         values = [self._check_trainable(as_value(x, self.name), where) for x, where in xs]
-        live = [i for i, (g, _) in enumerate(gs) if g is not None]
-        grown = [self._check_gradient(as_value(gs[i][0], self.name), values[i], f"grads{gs[i][1]}") for i in live]
+        present = [i for i, (g, _) in enumerate(gs) if g is not None]
+        checked = [self._check_gradient(as_value(gs[i][0], self.name), values[i], f"grads{gs[i][1]}") for i in present]
         if self._accumulated > 1:
             raise ArgumentError(
                 f"{self.name}.update: gradient_accumulation_steps is for variables; add up the gradients before update."
@@ -295,7 +295,7 @@ class Optimizer:
         steps = _as_step_count(state[ITERATIONS]) + 1
         numbers = self._compute_numbers(self._compute_rate(steps), steps)
         new = [(x, *(as_value(s[i][0], self.name) for s in slots)) for i, x in enumerate(values)]
-        for i, g in zip(live, self._clip(grown), strict=True):
+        for i, g in zip(present, self._clip(checked), strict=True):
             new[i] = self._rule(new[i][0], g, *new[i][1:], *_cast_numbers(numbers, values[i].dtype))
         params = rebuild_tree(params, [convert_back(row[0], kind_of(x)) for row, (x, _) in zip(new, xs, strict=True)])
         trees = (rebuild_tree(params, [row[k] for row in new]) for k in range(1, len(slots) + 1))
@@ -367,12 +367,14 @@ class Optimizer:
         self, state: Mapping[str, Any], var_list: Sequence[Variable] | None, what: str
     ) -> dict[str, tuple[Variable, int]]:
         """Return the slots that a state must have, by name: each the variable and the number of the slot."""
-        known = index_by_name([*(v for v, _ in self._slots), *(var_list or ())], what)
+        variables = index_by_name([*(v for v, _ in self._slots), *(var_list or ())], what)
         for key in state:
             name, _, slot = key.rpartition("/")
             v = find_only_variable(name, what) if var_list is None and slot in self._initial_values else None
-            known |= {} if v is None else {name: v}
-        return {f"{name}/{slot}": (v, i) for name, v in known.items() for i, slot in enumerate(self._initial_values)}
+            variables |= {} if v is None else {name: v}
+        return {
+            f"{name}/{slot}": (v, i) for name, v in variables.items() for i, slot in enumerate(self._initial_values)
+        }
 
     def _check_state(self, values: Mapping[str, Array], slots: Mapping[str, tuple[Variable, int]], what: str) -> None:
         """Raise an error unless a state has exactly these slots and numbers, with their shapes and dtypes."""
@@ -451,28 +453,28 @@ class Optimizer:
                 return
             pairs = finite
         steps = self.iterations + 1
-        made = self._numbers(self._get_rate(steps - 1), -(-steps // self._accumulated))
-        numbers = tuple([float(x) for x in made])  # NumPy's float64 would widen parameters of float32
+        exact = self._numbers(self._get_rate(steps - 1), -(-steps // self._accumulated))
+        numbers = tuple([float(x) for x in exact])  # NumPy's float64 would widen parameters of float32
         if self._accumulated > 1:
             means = self._accumulate(pairs, steps, numbers)
             if means is None:
                 return
             pairs = means
         ready = [self._prepare(self._as_plain(v, g)) for v, g in pairs]
-        for (v, _), given, g in zip(pairs, ready, self._clip(ready), strict=True):
-            self._update(v, given, g, numbers)
+        for (v, _), gradient, g in zip(pairs, ready, self._clip(ready), strict=True):
+            self._update(v, gradient, g, numbers)
         self._steps.hold(np.int64(steps))
 
-    def _update(self, v: Variable, given: Any, g: Any, numbers: tuple[float, ...]) -> None:
+    def _update(self, v: Variable, gradient: Any, g: Any, numbers: tuple[float, ...]) -> None:
         """Apply the rule to a variable and its slots; ``g`` is the clipped gradient of ``given``."""
         slots = self._get_rule_slots(v)
-        if isinstance(given, RowUpdate):
-            given.update(self._rule, g, (v, *slots), lambda x: x.held.value, numbers)
+        if isinstance(gradient, RowUpdate):
+            gradient.update(self._rule, g, (v, *slots), lambda x: x.held.value, numbers)
         elif g.size > BLOCK and not self._whole and _are_contiguous(v.held.value, g):
             _update_in_blocks(self._rule, v, g, slots, numbers)
         else:
-            made = self._rule(v.held.value, g, *[s.held.value for s in slots], *numbers)
-            for target, new in zip((v, *slots), made, strict=True):
+            results = self._rule(v.held.value, g, *[s.held.value for s in slots], *numbers)
+            for target, new in zip((v, *slots), results, strict=True):
                 target.hold(new)
 
     def _update_loss_scale(self, pairs: list[tuple[Variable, Any]]) -> list[tuple[Variable, Any]] | None:
@@ -494,13 +496,13 @@ class Optimizer:
         numbers = self._compute_numbers(self._compute_rate(steps), steps)
         ready = [self._prepare(g) for _, g in pairs]
         finite = are_finite(ready) if self.loss_scale.is_dynamic else None
-        for (v, _), given, g in zip(pairs, ready, self._clip(ready), strict=True):
+        for (v, _), gradient, g in zip(pairs, ready, self._clip(ready), strict=True):
             slots = self._slots.get(v)
-            if isinstance(given, RowUpdate):
-                given.update(self._rule, g, (v, *slots), lambda x: x.read(), _cast_numbers(numbers, v.dtype))
+            if isinstance(gradient, RowUpdate):
+                gradient.update(self._rule, g, (v, *slots), lambda x: x.read(), _cast_numbers(numbers, v.dtype))
                 continue
-            made = self._rule(v.read(), g, *[s.read() for s in slots], *_cast_numbers(numbers, v.dtype))
-            for target, new in zip((v, *slots), made, strict=True):
+            results = self._rule(v.read(), g, *[s.read() for s in slots], *_cast_numbers(numbers, v.dtype))
+            for target, new in zip((v, *slots), results, strict=True):
                 target.assign(new if finite is None else np.where(finite, new, target.read()))
         self._steps.assign(steps if finite is None else np.where(finite, steps, before))
         if finite is not None:
@@ -516,8 +518,8 @@ class Optimizer:
     ) -> list[tuple[Variable, Any]] | None:
         """Add gradients to those of the steps before; return their means, or None if this step makes no update."""
         sums = []
-        for v, given in pairs:
-            slot, g = self._slots.get(v)[-1], self._as_plain(v, given)
+        for v, gradient in pairs:
+            slot, g = self._slots.get(v)[-1], self._as_plain(v, gradient)
             sums.append((v, slot, slot.held.value + (g.to_dense() if isinstance(g, RowSparse) else g)))
         if steps % self._accumulated:
             for _, slot, total in sums:
@@ -583,8 +585,8 @@ class Optimizer:
 
     def _list_pairs(self, grads: object) -> Iterable[tuple[Variable, Any]]:
         if isinstance(grads, Mapping):
-            known = grads.variables if isinstance(grads, NamedGradients) else {}
-            return [(self._find_variable(known.get(key, key)), g) for key, g in grads.items()]
+            variables = grads.variables if isinstance(grads, NamedGradients) else {}
+            return [(self._find_variable(variables.get(key, key)), g) for key, g in grads.items()]
         pairs: list[tuple[Variable, Any]] = []
         for item in grads if isinstance(grads, Iterable) and not isinstance(grads, Tensor | np.ndarray) else [grads]:
             if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[1], Variable):
@@ -671,9 +673,9 @@ def _make_loss_scale(name: str, options: OptimizerOptions) -> LossScale:
 
 
 def _remake(make: Callable[..., Optimizer], config: dict[str, Any], state: dict[str, Any]) -> Optimizer:
-    made = make(**config)
-    made.load_state_dict(state)
-    return made
+    optimizer = make(**config)
+    optimizer.load_state_dict(state)
+    return optimizer
 
 
 def add_weight_decay(rule: Rule, numbers: StepNumbers, decay: float) -> tuple[Rule, StepNumbers]:
@@ -696,9 +698,9 @@ def add_average(rule: Rule, numbers: StepNumbers, momentum: float, every: int | 
     def average(x: Value, g: Value, *rest: Any) -> tuple[Any, ...]:
         at = len(rest) - count - 2  # of the rule's first number
         slots, mean, own, (kept, overwrites) = rest[: at - 1], rest[at - 1], rest[at : at + count], rest[at + count :]
-        new, *made = rule(x, g, *slots, *own)
+        new, *values = rule(x, g, *slots, *own)
         mean = kept * mean + (1.0 - kept) * new
-        return np.where(overwrites != 0, mean, new), *made, mean
+        return np.where(overwrites != 0, mean, new), *values, mean
 
     def compute(rate: Number, steps: Number) -> tuple[Any, ...]:
         kept = np.where(steps > 1, momentum, 0.0)[()]
@@ -737,13 +739,13 @@ def _are_contiguous(x: Array, g: Array) -> bool:
 def _update_in_blocks(rule: Rule, v: Variable, g: Array, slots: list[Slot], numbers: tuple[Any, ...]) -> None:
     targets: tuple[Variable, ...] = (v, *slots)
     owned = [None if is_logged() else target.own_array() for target in targets]  # logged arrays must not change
-    given = [np.ascontiguousarray(target.held.value) for target in targets]
-    new = [np.empty_like(x) if own is None else own for x, own in zip(given, owned, strict=True)]
-    ins, outs, gradient = [x.reshape(-1) for x in given], [x.reshape(-1) for x in new], g.reshape(-1)
+    arrays = [np.ascontiguousarray(target.held.value) for target in targets]
+    new = [np.empty_like(x) if buffer is None else buffer for x, buffer in zip(arrays, owned, strict=True)]
+    ins, outs, gradient = [x.reshape(-1) for x in arrays], [x.reshape(-1) for x in new], g.reshape(-1)
     for start in range(0, g.size, BLOCK):
         at = slice(start, start + BLOCK)
-        made = rule(ins[0][at], gradient[at], *[x[at] for x in ins[1:]], *numbers)
-        for out, part in zip(outs, made, strict=True):
+        results = rule(ins[0][at], gradient[at], *[x[at] for x in ins[1:]], *numbers)
+        for out, part in zip(outs, results, strict=True):
             out[at] = part
     for target, x in zip(targets, new, strict=True):
         target.hold(x)

@@ -24,10 +24,10 @@ class _MeanOfFunction(FunctionMetric):
     of: Callable[..., Any]
     default_name: str
 
-    def __init__(self, *given: Any, name: str | None = None, dtype: object = None, **arguments: Any) -> None:
-        if given and isinstance(given[0], str):  # as in Keras, a text in front is the name
-            name, given = given[0], given[1:]
-        every = bind_arguments(type(self).__name__, type(self).of, given, arguments, ("name", "dtype"))
+    def __init__(self, *args: Any, name: str | None = None, dtype: object = None, **arguments: Any) -> None:
+        if args and isinstance(args[0], str):  # as in Keras, a text in front is the name
+            name, args = args[0], args[1:]
+        every = bind_arguments(type(self).__name__, type(self).of, args, arguments, ("name", "dtype"))
         super().__init__(type(self).of, name or self.default_name, dtype, **every)
 
     def get_config(self) -> dict[str, Any]:

@@ -41,9 +41,9 @@ class ThresholdMetric(Metric):
         if class_id is not None:
             as_whole_number(self.name, "class_id", class_id, 0)
         self.thresholds, self.top_k, self.class_id = thresholds, top_k, class_id
-        given = (0.5 if top_k is None else LOWEST) if thresholds is None else thresholds
-        self._limits = np.atleast_1d(np.asarray(given, np.float64))
-        self._is_single = np.ndim(given) == 0
+        limits = (0.5 if top_k is None else LOWEST) if thresholds is None else thresholds
+        self._limits = np.atleast_1d(np.asarray(limits, np.float64))
+        self._is_single = np.ndim(limits) == 0
         _check_thresholds(self.name, thresholds)
 
     def count(self, y_true: Value, y_pred: Value, sample_weight: Value | None) -> tuple[Any, Any, Any, Any]:

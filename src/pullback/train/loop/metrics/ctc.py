@@ -166,8 +166,8 @@ def _decode_greedily(x: Array, lengths: Array, merge_repeated: bool, blank: int)
     if merge_repeated:
         keep[:, 1:] &= best[:, 1:] != best[:, :-1]
     labels = np.full(best.shape, -1, np.int32)
-    for row, found, kept in zip(labels, best, keep, strict=True):
-        row[: kept.sum()] = found[kept]
+    for row, found, is_kept in zip(labels, best, keep, strict=True):
+        row[: is_kept.sum()] = found[is_kept]
     return labels[None], -np.sum(np.where(is_on, np.max(x, axis=-1), 0), axis=1, keepdims=True)
 
 
@@ -175,18 +175,18 @@ def _search_beam(scores: Array, width: int, blank: int) -> list[tuple[tuple[int,
     """Return labels with the logarithms of their probabilities, the most likely first."""
     beams: dict[tuple[int, ...], tuple[float, float]] = {(): (0.0, -np.inf)}  # of paths that end in a blank, or not
     for step in scores.astype(np.float64):
-        made: dict[tuple[int, ...], list[float]] = defaultdict(lambda: [-np.inf, -np.inf])
+        extended: dict[tuple[int, ...], list[float]] = defaultdict(lambda: [-np.inf, -np.inf])
         for path, (in_blank, in_label) in beams.items():
             both = np.logaddexp(in_blank, in_label)
             for label, score in enumerate(step):
                 if label == blank:
-                    made[path][0] = np.logaddexp(made[path][0], both + score)
+                    extended[path][0] = np.logaddexp(extended[path][0], both + score)
                     continue
                 is_repeated = bool(path) and path[-1] == label
-                longer = made[(*path, label)]
+                longer = extended[(*path, label)]
                 longer[1] = np.logaddexp(longer[1], (in_blank if is_repeated else both) + score)
                 if is_repeated:
-                    made[path][1] = np.logaddexp(made[path][1], in_label + score)
-        ranked = sorted(made.items(), key=lambda one: -float(np.logaddexp(one[1][0], one[1][1])))
+                    extended[path][1] = np.logaddexp(extended[path][1], in_label + score)
+        ranked = sorted(extended.items(), key=lambda one: -float(np.logaddexp(one[1][0], one[1][1])))
         beams = {path: (a, b) for path, (a, b) in ranked[:width]}
     return [(path, float(np.logaddexp(a, b))) for path, (a, b) in beams.items()]

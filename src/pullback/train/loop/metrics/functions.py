@@ -71,9 +71,9 @@ def match_classes(name: str, y_true: TensorLike, y_pred: TensorLike) -> tuple[An
     y, p = strip(check_numbers(name, "y_true", y_true)), check_numbers(name, "y_pred", y_pred)
     if not p.shape or y.shape not in (p.shape[:-1], (*p.shape[:-1], 1)):
         cure = " For one-hot labels there are those without sparse_." if y.shape == p.shape else ""
-        wanted = f"labels of shape {p.shape[:-1]} or {(*p.shape[:-1], 1)}" if p.shape else "predictions by class"
+        expected = f"labels of shape {p.shape[:-1]} or {(*p.shape[:-1], 1)}" if p.shape else "predictions by class"
         raise ShapeError(
-            f"{name}: y_true of shape {y.shape} and y_pred of shape {p.shape}: expected {wanted}, each label the "
+            f"{name}: y_true of shape {y.shape} and y_pred of shape {p.shape}: expected {expected}, each label the "
             f"number of a class.{cure}"
         )
     check_range(name, all_values(y), p.shape[-1])
@@ -90,10 +90,10 @@ def check_range(name: str, labels: Value, classes: int) -> None:
     if not labels.size:
         return
     smallest, largest = labels.min(), labels.max()
-    whole = labels.dtype.kind != "f" or bool(np.all(labels == np.floor(labels)))
-    if whole and smallest >= 0 and largest < classes:
+    is_whole = labels.dtype.kind != "f" or bool(np.all(labels == np.floor(labels)))
+    if is_whole and smallest >= 0 and largest < classes:
         return
-    what = "be" if whole else "be whole numbers,"
+    what = "be" if is_whole else "be whole numbers,"
     raise DataError(
         f"{name}: labels must {what} 0 to {classes - 1}, as there are {classes} classes; the smallest is "
         f"{smallest.item()}, the largest {largest.item()}."
@@ -441,15 +441,15 @@ def sparse_categorical_crossentropy(
         given_p: Any = check_numbers("sparse_categorical_crossentropy", "y_pred", y_pred)
         y_pred = np.moveaxis(given_p, axis, -1)
     if ignore_class is not None:
-        given = strip(check_numbers("sparse_categorical_crossentropy", "y_true", y_true))
-        kept = given != ignore_class
-        y_true = np.where(kept, given, 0)
+        labels = strip(check_numbers("sparse_categorical_crossentropy", "y_true", y_true))
+        counts = labels != ignore_class
+        y_true = np.where(counts, labels, 0)
     y, p = match_classes("sparse_categorical_crossentropy", y_true, y_pred)
     if from_logits:
-        made = -_select_class(activations.log_softmax(p), y)
+        losses = -_select_class(activations.log_softmax(p), y)
     else:
-        made = -np.log(np.clip(_select_class(p, y) / np.sum(p, axis=-1), EPSILON, 1.0 - EPSILON))
-    return made if ignore_class is None else np.where(np.reshape(kept, made.shape), made, 0.0)
+        losses = -np.log(np.clip(_select_class(p, y) / np.sum(p, axis=-1), EPSILON, 1.0 - EPSILON))
+    return losses if ignore_class is None else np.where(np.reshape(counts, losses.shape), losses, 0.0)
 
 
 def categorical_generalized_cross_entropy(y_true: TensorLike, y_pred: TensorLike, q: float = 0.5) -> Any:
@@ -542,7 +542,7 @@ def circle(
     near = gamma * np.maximum(margin + distance, 0.0) * (distance - margin)
     far = gamma * np.maximum(1.0 + margin - distance, 0.0) * (1.0 - margin - distance)
     low = np.float32(-1e30)  # a pair that does not count
-    sums = [log_sum_exp(np.where(which, x, low), axis=1) for which, x in ((same & others, near), (~same, far))]
+    sums = [log_sum_exp(np.where(mask, x, low), axis=1) for mask, x in ((same & others, near), (~same, far))]
     return activations.softplus(sums[0] + sums[1])
 
 

@@ -186,8 +186,8 @@ class Metric:
         return {name: getattr(self, name) for name in signature(type(self)).parameters if name != "dtype"}
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{k}={v!r}" for k, v in self.get_config().items() if k != "name")
-        return f"{type(self).__name__}({given})"
+        arguments = ", ".join(f"{k}={v!r}" for k, v in self.get_config().items() if k != "name")
+        return f"{type(self).__name__}({arguments})"
 
 
 STARTS: dict[Any, Any] = {"zeros": np.zeros, "ones": np.ones, None: np.zeros}

@@ -138,9 +138,9 @@ def find_activation(given: ActivationLike, what: str) -> Callable[[Any], Any]:
     >>> find_activation("tanh", "dense")(0.0)
     np.float64(0.0)
     """
-    own: Callable[[Any], Any] | None = given if callable(given) else find_custom(given)
-    if own is not None:
-        return own
+    function: Callable[[Any], Any] | None = given if callable(given) else find_custom(given)
+    if function is not None:
+        return function
     name = "linear" if given is None else snake_case(str(given))
     name = {"log_soft_max": "log_softmax", "hard_swish": "hard_silu"}.get(name, name)
     if name not in BY_NAME:

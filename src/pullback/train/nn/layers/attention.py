@@ -339,12 +339,12 @@ def _choose_masks(inputs: Sequence[Mask] | None, given: list[Mask], is_self: boo
 
     With ``is_self`` the value is the query, with ``is_keyless`` the key is the value, whose mask serves for both.
     """
-    own = [_get_given(inputs, i) for i in range(3)]
+    masks = [_get_given(inputs, i) for i in range(3)]
     if is_self:
-        own[1] = own[0]
+        masks[1] = masks[0]
     if is_keyless:
-        own[2] = None
-    return [theirs if mask is None else mask for mask, theirs in zip(given, own, strict=True)]
+        masks[2] = None
+    return [theirs if mask is None else mask for mask, theirs in zip(given, masks, strict=True)]
 
 
 def _bring_forward(x: Value, axes: tuple[int, ...]) -> Any:
@@ -405,26 +405,26 @@ class MultiHeadAttention(HeadedAttention):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = [name for name in ("value_dim", "output_dim", "sliding_window") if getattr(self, name) is not None]
-        check_counts(self, "num_heads", "key_dim", *given)
+        optional = [name for name in ("value_dim", "output_dim", "sliding_window") if getattr(self, name) is not None]
+        check_counts(self, "num_heads", "key_dim", *optional)
         check_shares(self, "dropout")
         self._activity = None  # as in Keras, it is that of the projections
         self.size = self.key_dim
 
     def build(self, *shapes: Shape) -> None:
         small, wide = (self.num_heads, self.key_dim), (self.num_heads, self.value_dim or self.key_dim)
-        given: Any = self.wanted_shape  # type: ignore[attr-defined]
-        wanted = given or self.output_dim or shapes[0][-1]
+        output_shape: Any = self.wanted_shape  # type: ignore[attr-defined]
+        wanted = output_shape or self.output_dim or shapes[0][-1]
         out = tuple(wanted) if isinstance(wanted, list | tuple) else (wanted,)
         self.build_projections(shapes, small, small, wide, wide, out)
 
     def find_axes(self, rank: int) -> tuple[int, ...]:
-        given: Any = self.attention_axes
-        if given is None:
+        axes: Any = self.attention_axes
+        if axes is None:
             return super().find_axes(rank)
-        if {0, rank - 1} & set(resolve_axes(rank, given, self.name)):
-            raise ArgumentError(f"{self.name}: attention_axes must be from 1 to {rank - 2}, got {given!r}.")
-        return tuple(axis % rank for axis in (given if isinstance(given, list | tuple) else [given]))
+        if {0, rank - 1} & set(resolve_axes(rank, axes, self.name)):
+            raise ArgumentError(f"{self.name}: attention_axes must be from 1 to {rank - 2}, got {axes!r}.")
+        return tuple(axis % rank for axis in (axes if isinstance(axes, list | tuple) else [axes]))
 
 
 def _spread(allowed: Mask, rank: int) -> Mask:

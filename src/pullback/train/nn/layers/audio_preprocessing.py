@@ -90,12 +90,12 @@ class MelSpectrogram(Layer):
 
 
 @lru_cache(16)
-def _make_window(name: str | None, length: int, whole: int) -> Array:
+def _make_window(name: str | None, length: int, size: int) -> Array:
     """Return a window that repeats after its length, in the middle of zeros."""
-    made, start = np.zeros(whole), (whole - length) // 2
+    window, start = np.zeros(size), (size - length) // 2
     a, b = (1.0, 0.0) if name is None else WINDOWS[name]
-    made[start : start + length] = a - b * np.cos(2 * np.pi * np.arange(length) / length)
-    return made
+    window[start : start + length] = a - b * np.cos(2 * np.pi * np.arange(length) / length)
+    return window
 
 
 @lru_cache(16)
@@ -104,7 +104,6 @@ def _make_bands(bands: int, lines: int, sampling_rate: int, lowest: float, highe
     mels = 1127.0 * np.log1p(np.linspace(0.0, sampling_rate / 2, lines)[:, None] / 700.0)
     edges = np.linspace(1127.0 * math.log1p(lowest / 700.0), 1127.0 * math.log1p(highest / 700.0), bands + 2)
     left, top, right = edges[:-2], edges[1:-1], edges[2:]
-    made = np.maximum(0.0, np.minimum((mels - left) / (top - left), (right - mels) / (right - top)))
-    made[0] = 0.0
-    weights: Array = made
+    weights: Array = np.maximum(0.0, np.minimum((mels - left) / (top - left), (right - mels) / (right - top)))
+    weights[0] = 0.0
     return weights

@@ -229,8 +229,8 @@ class Layer(Configurable):
                 raise make_keyword_error(f"layer '{self.name}'", keyword, ["training", "mask", *sorted(self._takes)])
         for x in (*inputs, mask, *settings.values()):
             if isinstance(x, Symbolic):
-                given = {"training": training, "mask": mask}
-                return x.apply_layer(self, inputs, settings | {k: x for k, x in given.items() if x is not None})
+                named = {"training": training, "mask": mask}
+                return x.apply_layer(self, inputs, settings | {k: x for k, x in named.items() if x is not None})
         xs = [_as_input(x, self) for x in inputs]
         for x in xs:
             if not x.ndim:
@@ -307,17 +307,17 @@ class Layer(Configurable):
         for out, one in zip(_as_list(y), found if isinstance(found, list | tuple) else [found], strict=False):
             set_mask(out, one)
 
-    def _find_masks(self, inputs: Sequence[Any], given: Mask) -> list[Mask] | None:
+    def _find_masks(self, inputs: Sequence[Any], mask: Mask) -> list[Mask] | None:
         """Return the mask of each input, or None if there is no mask at all."""
-        if given is None:
+        if mask is None:
             found = [get_mask(x) for x in inputs]
             return found if any(m is not None for m in found) else None
-        found = list(given) if isinstance(given, list | tuple) and self._takes_masks_as_list(given) else [given]
+        found = list(mask) if isinstance(mask, list | tuple) and self._takes_masks_as_list(mask) else [mask]
         return [None if m is None else m if isinstance(m, Tensor) else np.asarray(m, bool) for m in found]
 
-    def _takes_masks_as_list(self, given: Sequence[Any]) -> bool:
+    def _takes_masks_as_list(self, masks: Sequence[Any]) -> bool:
         """Return whether a list is one mask for each input: not one mask written as nested lists."""
-        return all(m is None or isinstance(m, np.ndarray | Tensor) for m in given)
+        return all(m is None or isinstance(m, np.ndarray | Tensor) for m in masks)
 
     def _unpack_inputs(self, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
         """Return the inputs, also of one list of them, and whether ``call`` takes them as a list."""
@@ -350,8 +350,8 @@ class Layer(Configurable):
         except ShapeError as error:
             raise LayerError(f"layer '{self.name}', given shape {shapes[0]} for each example: {error}") from error
         self._built = True
-        known: Any = tuple(tuple(shape) for shape in shapes)
-        self._shapes = known
+        stored: Any = tuple(tuple(shape) for shape in shapes)
+        self._shapes = stored
         if self._initial_weights is not None:
             self.set_weights(self._initial_weights)
             self._initial_weights = None
@@ -394,39 +394,39 @@ class Layer(Configurable):
         (None, 8, 8, 8)
         """
         listed = bool(input_shape) and isinstance(input_shape[0], list | tuple)
-        given = list(input_shape) if listed else [input_shape]
-        self.build_for([tuple(shape[1:]) for shape in given])
-        made = self.output_shape(*[tuple(shape[1:]) for shape in given])
-        batch = given[0][0]
-        if made and isinstance(made[0], tuple):
-            return tuple((batch, *shape) for shape in made)
-        return (batch, *made)
+        inputs = list(input_shape) if listed else [input_shape]
+        self.build_for([tuple(shape[1:]) for shape in inputs])
+        outputs = self.output_shape(*[tuple(shape[1:]) for shape in inputs])
+        batch = inputs[0][0]
+        if outputs and isinstance(outputs[0], tuple):
+            return tuple((batch, *shape) for shape in outputs)
+        return (batch, *outputs)
 
     def _call_output_shape(self, shapes: Sequence[UnknownShape]) -> Any:
         """Return the result of a subclass's own ``compute_output_shape``, without the batch."""
-        given = [(None, *shape) for shape in shapes]
-        made = self.compute_output_shape(given[0] if len(given) == 1 else given)
-        if made and isinstance(made[0], list | tuple):
-            return tuple(tuple(shape[1:]) for shape in made)
-        return tuple(made[1:])
+        inputs = [(None, *shape) for shape in shapes]
+        outputs = self.compute_output_shape(inputs[0] if len(inputs) == 1 else inputs)
+        if outputs and isinstance(outputs[0], list | tuple):
+            return tuple(tuple(shape[1:]) for shape in outputs)
+        return tuple(outputs[1:])
 
     def _run_on_zeros(self, shapes: Sequence[UnknownShape], length: int, settings: dict[str, Any]) -> Any:
         """Return the output shape, without the batch, by running on zeros with this length for unknown ones."""
         check_room(self, shapes)
 
         def make_zeros(shape: UnknownShape, dtype: Any = None) -> Any:
-            known = [length if n is None else n for n in shape]
-            return np.zeros((self.batch_size or 1, *known), dtype or get_default_dtype())
+            lengths = [length if n is None else n for n in shape]
+            return np.zeros((self.batch_size or 1, *lengths), dtype or get_default_dtype())
 
         def fill(x: Any) -> Any:
             return make_zeros(x.shape, getattr(x, "dtype", None)) if isinstance(x, Symbolic) else x
 
-        given: Any = [make_zeros(shape) for shape in shapes]
-        given = [given] if self.takes_list_of(len(given)) else given
+        inputs: Any = [make_zeros(shape) for shape in shapes]
+        inputs = [inputs] if self.takes_list_of(len(inputs)) else inputs
         token = _context.set(CallContext(False, []))  # losses of this call do not count
         try:
             with dry_run(), np.errstate(all="ignore"):  # only the shape matters
-                out = self(*given, **{key: fill(x) for key, x in settings.items()})
+                out = self(*inputs, **{key: fill(x) for key, x in settings.items()})
         finally:
             _context.reset(token)
         out = tuple(out.values()) if isinstance(out, dict) else out
@@ -463,8 +463,8 @@ class Layer(Configurable):
         what = f"{self.name}: {name}"
         if None in shape:
             raise ShapeError(f"{name} would have shape {tuple(shape)}: this length of the input must be known.")
-        own = self.variable_dtype
-        wanted: np.dtype[Any] = np.dtype(dtype or (own if own is not None else get_default_dtype()))
+        layer_dtype = self.variable_dtype
+        wanted: np.dtype[Any] = np.dtype(dtype or (layer_dtype if layer_dtype is not None else get_default_dtype()))
         values = take_initial_values(f"{self.name}/{name}", shape, wanted)
         if values is None:
             values = initializer(initial, what)(tuple(shape), wanted)
@@ -556,8 +556,8 @@ class Layer(Configurable):
         found: dict[str, Variable] = {}
         seen: set[int] = set()
         for name, part in self.parts():
-            own = {f"{where}{name}": part} if isinstance(part, Variable) else part.named_variables(f"{where}{name}/")
-            for key, v in own.items():
+            inner = {f"{where}{name}": part} if isinstance(part, Variable) else part.named_variables(f"{where}{name}/")
+            for key, v in inner.items():
                 if id(v) in seen:
                     continue
                 if key in found:
@@ -690,9 +690,11 @@ class Layer(Configurable):
         >>> pb.layers.dense(3, activation="relu", name="hidden")
         Dense(units=3, activation='relu', name='hidden')
         """
-        given = {f.name: getattr(self, f.name, f.default) for f in fields(self) if f.init and f.name != "weights"}
+        arguments = {f.name: getattr(self, f.name, f.default) for f in fields(self) if f.init and f.name != "weights"}
         defaults = {f.name: f.default for f in fields(self)}
-        shown = [f"{k}={v!r}" for k, v in given.items() if k != "name" and not (v is defaults[k] or v == defaults[k])]
+        shown = [
+            f"{k}={v!r}" for k, v in arguments.items() if k != "name" and not (v is defaults[k] or v == defaults[k])
+        ]
         return f"{type(self).__name__}({', '.join([*shown, f'name={self.name!r}'])})"
 
     def count_params(self) -> int:
@@ -738,13 +740,13 @@ class Layer(Configurable):
 
     # ---- places in functional models
 
-    def register_call(self, made: Any) -> None:
+    def register_call(self, output: Any) -> None:
         """Remember the symbolic output of a call, as long as it exists."""
         calls = [one for one in self.__dict__.get("_calls", ()) if one() is not None]
-        self.__dict__["_calls"] = [*calls, ref(made)]
+        self.__dict__["_calls"] = [*calls, ref(output)]
 
     def _find_call(self) -> Any:
-        calls = [made for one in self.__dict__.get("_calls", ()) if (made := one()) is not None]
+        calls = [output for one in self.__dict__.get("_calls", ()) if (output := one()) is not None]
         if not calls:
             raise ArgumentError(f"layer '{self.name}' was not applied to an input of a model yet: it has no output.")
         return calls[0]
@@ -773,11 +775,12 @@ class Layer(Configurable):
         """Return the arguments of a class with an ``__init__`` of its own, from the attributes of the same names."""
         takes = list(signature(type(self)).parameters.values())
         named = [p for p in takes if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-        lost = [p.name for p in named if p.default is p.empty and not hasattr(self, p.name)]
-        if lost and type(self).get_config.__module__.startswith("pullback."):
+        missing = [p.name for p in named if p.default is p.empty and not hasattr(self, p.name)]
+        if missing and type(self).get_config.__module__.startswith("pullback."):
             raise CheckpointError(
-                f"save: {self.name}: what {type(self).__name__} was given for {lost[0]!r} is not known. Keep it in an "
-                "attribute of that name, or write get_config; or write the variables alone: pb.train.save(path, model)."
+                f"save: {self.name}: what {type(self).__name__} was given for {missing[0]!r} is not known. Keep it in "
+                "an attribute of that name, or write get_config; or write the variables alone: "
+                "pb.train.save(path, model)."
             )
         found = {p.name: getattr(self, p.name) for p in named if hasattr(self, p.name)}
         if any(p.kind is p.VAR_KEYWORD for p in takes):
@@ -796,9 +799,9 @@ class Layer(Configurable):
             if id(v) not in memo:
                 copy = memo[id(v)] = Variable(v.numpy(), v.trainable, make_unique_name(v.name))
                 copy.constraint = v.constraint
-        made = memo[id(self)] = object.__new__(type(self))
-        made.__setstate__(deepcopy(self.__getstate__(), memo))
-        return made
+        layer = memo[id(self)] = object.__new__(type(self))
+        layer.__setstate__(deepcopy(self.__getstate__(), memo))
+        return layer
 
     def _freeze_variables(self) -> None:
         """Set the variables' ``trainable`` to the layer's, except for those that are never trained."""
@@ -889,15 +892,15 @@ def _find_parts(key: str, value: object) -> Iterator[tuple[str, Any]]:
 def _as_input(x: TensorLike, layer: Layer) -> Any:
     """Return an input as an array or a tensor; floats have the dtype of the layer, if it has one."""
     if isinstance(x, ARRAY_TYPES):
-        made = join_array(x)
+        array = join_array(x)
     elif layer.runs_on_host():
         return np.asarray(x)
     else:
-        made = np.asarray(x, _find_dtype(x, layer.name))
+        array = np.asarray(x, _find_dtype(x, layer.name))
     dtype: Any = layer.dtype
-    if dtype is not None and made.dtype != dtype and made.dtype.kind == dtype.kind == "f":
-        return made.astype(dtype)
-    return made
+    if dtype is not None and array.dtype != dtype and array.dtype.kind == dtype.kind == "f":
+        return array.astype(dtype)
+    return array
 
 
 def _find_dtype(x: TensorLike, name: str) -> np.dtype[Any]:

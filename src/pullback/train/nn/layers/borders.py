@@ -26,15 +26,15 @@ Widths = int | Sequence[int] | Sequence[Sequence[int]]  # one for all sides, one
 
 def _as_widths(layer: Layer, name: str, axes: int) -> list[tuple[int, int]]:
     """Return an argument that is one width, one for each axis, or one for each side, as one for each side."""
-    given = getattr(layer, name)
-    listed = list(given) if isinstance(given, list | tuple) else [given] * axes
+    widths = getattr(layer, name)
+    listed = list(widths) if isinstance(widths, list | tuple) else [widths] * axes
     if axes == 1 and len(listed) == 2:
         listed = [listed]  # [before, after] of the only axis
     pairs = [tuple(p) if isinstance(p, list | tuple) else (p, p) for p in listed]
     if len(pairs) != axes or not all(len(p) == 2 and all(is_whole_number(n, 0) for n in p) for p in pairs):
         raise ArgumentError(
             f"{layer.name}: {name} must be a whole number of 0 or more, one for each axis, or one for each side; "
-            f"got {given!r}."
+            f"got {widths!r}."
         )
     return [(int(a), int(b)) for a, b in pairs]
 
@@ -112,8 +112,8 @@ class Cropping(SpatialLayer):
         space = x.shape[2:] if self._first else x.shape[1:-1]
         if any(a + b >= n for (a, b), n in zip(self._widths, space, strict=True)):
             raise ShapeError(f"cropping={self.cropping!r} leaves nothing of {space}.")
-        kept = [slice(a, n - b) for (a, b), n in zip(self._widths, space, strict=True)]
-        return x[(slice(None), slice(None), *kept) if self._first else (slice(None), *kept)]
+        inside = [slice(a, n - b) for (a, b), n in zip(self._widths, space, strict=True)]
+        return x[(slice(None), slice(None), *inside) if self._first else (slice(None), *inside)]
 
 
 @dataclass(eq=False)

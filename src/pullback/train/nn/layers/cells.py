@@ -228,9 +228,9 @@ def set_forget_bias(layer: Layer, initial: InitializerLike, units: int) -> Calla
     begin = initializer(initial, f"{layer.name}: bias")
 
     def values(shape: Shape, dtype: np.dtype[Any]) -> Array:
-        made = np.array(begin(shape, dtype))
-        made[units : 2 * units] = 1
-        return made
+        bias = np.array(begin(shape, dtype))
+        bias[units : 2 * units] = 1
+        return bias
 
     return values
 
@@ -317,11 +317,11 @@ class StackedRnnCells(RecurrentCell):
         first, *rest = self.cells
         projected, step = first.make_step(x, training)
         batch = x.shape[1]
-        shapes, given, steps = [first.get_state_shapes(x.shape[2:])], x.shape[2:], []
+        shapes, input_shape, steps = [first.get_state_shapes(x.shape[2:])], x.shape[2:], []
         for cell in rest:  # these project one step at a time, as their inputs are outputs of the step before
-            given = shapes[-1][0]
-            shapes.append(cell.get_state_shapes(given))
-            _, alone = cell.make_step(np.zeros((1, batch, *given), x.dtype), training)
+            input_shape = shapes[-1][0]
+            shapes.append(cell.get_state_shapes(input_shape))
+            _, alone = cell.make_step(np.zeros((1, batch, *input_shape), x.dtype), training)
             steps.append((cell, alone))
         counts = [len(own) for own in shapes]
 

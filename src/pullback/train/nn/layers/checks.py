@@ -31,11 +31,11 @@ def as_lengths_or_none(what: str, shape: object) -> UnknownShape:
     >>> as_lengths_or_none("input", [None, 3])
     (None, 3)
     """
-    given: list[Any] = list(shape) if isinstance(shape, list | tuple) else [shape]
-    for n in given:
+    lengths: list[Any] = list(shape) if isinstance(shape, list | tuple) else [shape]
+    for n in lengths:
         if n is not None and not is_whole_number(n, 0):
             raise ArgumentError(f"{what}: lengths must be whole numbers of 0 or more, or None, got {shape!r}.")
-    return tuple(None if n is None else int(n) for n in given)
+    return tuple(None if n is None else int(n) for n in lengths)
 
 
 def check_counts(layer: Layer, *names: str) -> None:
@@ -51,8 +51,8 @@ def check_number(layer: Layer, name: str, *limits: float) -> None:
 
 def check_numbers_below(layer: Layer, x: Value, count: int) -> None:
     """Raise an error if elements of an input, as far as they are known, are not numbers from 0 to ``count - 1``."""
-    known: Any = np.ravel(all_values(x))
-    wrong = known[(np.floor(known) != known) | (known < 0) | (known >= count)]
+    numbers: Any = np.ravel(all_values(x))
+    wrong = numbers[(np.floor(numbers) != numbers) | (numbers < 0) | (numbers >= count)]
     if wrong.size:
         range_ = f"whole numbers from 0 to {count - 1}"
         raise LayerError(f"layer '{layer.name}', given shape {x.shape}: expected {range_}, got {wrong[0]}.")
@@ -61,10 +61,10 @@ def check_numbers_below(layer: Layer, x: Value, count: int) -> None:
 def check_choice(layer: Layer, name: str, *choices: str) -> None:
     """Raise an error unless an argument is among these; TensorFlow.js's spelling is converted."""
     value = getattr(layer, name)
-    made = snake_case(value) if isinstance(value, str) else value
-    if made not in choices:
+    choice = snake_case(value) if isinstance(value, str) else value
+    if choice not in choices:
         raise ArgumentError(f"{layer.name}: {name} must be {' or '.join(map(repr, choices))}, got {value!r}.")
-    setattr(layer, name, made)
+    setattr(layer, name, choice)
 
 
 def check_data_format(layer: Layer) -> None:

@@ -69,13 +69,13 @@ def _to_hsv(layer: Layer, x: Value) -> tuple[Any, Any, Any]:
 
 def _from_hsv(hue: Value, saturation: Value, value: Value) -> Any:
     """Return images of three colors."""
-    made = []
+    channels = []
     for start in (5.0, 3.0, 1.0):
         k = start + 6.0 * hue
         k = k - 6.0 * np.floor(k / 6.0)
         share: Any = np.clip(np.minimum(k, 4.0 - k), 0.0, 1.0)
-        made.append(value - value * saturation * share)
-    return np.stack(made, axis=-1)
+        channels.append(value - value * saturation * share)
+    return np.stack(channels, axis=-1)
 
 
 @dataclass(eq=False)
@@ -188,11 +188,11 @@ class RandomPosterization(RandomImageLayer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = self.factor
+        factor = self.factor
         low, high = as_range(self, "factor", symmetric=False)
-        low = low if isinstance(given, list | tuple) else 1
+        low = low if isinstance(factor, list | tuple) else 1
         if low < 1 or high > 8 or low != int(low) or high != int(high):
-            raise ArgumentError(f"{self.name}: factor must be whole numbers from 1 to 8, got {given!r}.")
+            raise ArgumentError(f"{self.name}: factor must be whole numbers from 1 to 8, got {factor!r}.")
         self._bits = int(low), max(int(high), int(low) + 1)
         check_value_range(self)
 
@@ -200,8 +200,8 @@ class RandomPosterization(RandomImageLayer):
         x, (low, high) = as_floats(x), self.value_range
         bits = np.floor(self.draw(x, *self._bits))
         step = shape_for_images(2.0 ** (8.0 - bits), x)
-        whole = np.floor((x - low) * (255.0 / (high - low)))
-        return np.floor(whole / step) * step * ((high - low) / 255.0) + low
+        levels = np.floor((x - low) * (255.0 / (high - low)))
+        return np.floor(levels / step) * step * ((high - low) / 255.0) + low
 
 
 @dataclass(eq=False)

@@ -114,8 +114,8 @@ class EinsumDense(AdaptableLayer):
             if lengths.get(axis) not in (None, n):
                 raise ShapeError(f"output_shape says {n} for axis {axis!r} of {self.equation!r}, not {lengths[axis]}.")
             lengths[axis] = n
-        if lost := [axis for axis in kernel if lengths.get(axis) is None]:
-            raise ShapeError(f"the length of axis {lost[0]!r} of the kernel in {self.equation!r} is not known.")
+        if unknown := [axis for axis in kernel if lengths.get(axis) is None]:
+            raise ShapeError(f"the length of axis {unknown[0]!r} of the kernel in {self.equation!r} is not known.")
         known = {axis: n for axis, n in lengths.items() if n is not None}
         self.kernel = self.add_weight_by_arguments("kernel", [known[axis] for axis in kernel])
         if self.bias_axes:
@@ -126,13 +126,15 @@ class EinsumDense(AdaptableLayer):
         self.build_lora()
 
     def _match_outputs(self, right: str) -> dict[str, int]:
-        given: Any = self.wanted_shape  # type: ignore[attr-defined]
-        listed = list(given) if isinstance(given, list | tuple) else [given]
+        output_shape: Any = self.wanted_shape  # type: ignore[attr-defined]
+        listed = list(output_shape) if isinstance(output_shape, list | tuple) else [output_shape]
         letters = right.replace("...", "")
         if right.startswith("..."):
             pairs = list(zip(letters[::-1], listed[::-1], strict=False))
-        elif given is not None and len(listed) != len(letters) - 1:
-            raise ShapeError(f"output_shape={given!r} must have {len(letters) - 1} lengths for {self.equation!r}.")
+        elif output_shape is not None and len(listed) != len(letters) - 1:
+            raise ShapeError(
+                f"output_shape={output_shape!r} must have {len(letters) - 1} lengths for {self.equation!r}."
+            )
         else:
             pairs = list(zip(letters, [None, *listed], strict=False))
         return {axis: n for axis, n in pairs if n is not None}
@@ -175,8 +177,8 @@ class Embedding(AdaptableLayer):
 
     def __post_init__(self) -> None:
         if self.input_length is not None and self.input_shape is None:
-            given = self.input_length
-            self.input_shape = list(given) if isinstance(given, list | tuple) else [given]  # type: ignore[list-item]
+            length = self.input_length
+            self.input_shape = list(length) if isinstance(length, list | tuple) else [length]  # type: ignore[list-item]
         super().__post_init__()
         check_counts(self, "input_dim", "output_dim")
 

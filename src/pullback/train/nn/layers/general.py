@@ -84,8 +84,8 @@ class Masking(Layer):
         return np.any(np.not_equal(inputs, self.mask_value), axis=-1)
 
     def call(self, x: Value) -> Any:
-        kept = np.any(np.not_equal(x, self.mask_value), axis=-1, keepdims=True)
-        return x * kept.astype(x.dtype)
+        mask = np.any(np.not_equal(x, self.mask_value), axis=-1, keepdims=True)
+        return x * mask.astype(x.dtype)
 
 
 @dataclass(eq=False)

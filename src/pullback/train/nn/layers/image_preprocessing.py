@@ -31,19 +31,19 @@ FILLS = ("constant", "reflect", "wrap", "nearest")
 
 def as_range(layer: Layer, name: str, symmetric: bool = True, ordered: bool = True) -> tuple[float, float]:
     """Return an argument that is one number, or the lowest and the highest, as the latter."""
-    given = getattr(layer, name)
-    pair = tuple(given) if isinstance(given, list | tuple) else ((-given if symmetric else 0.0), given)
+    value = getattr(layer, name)
+    pair = tuple(value) if isinstance(value, list | tuple) else ((-value if symmetric else 0.0), value)
     is_pair = len(pair) == 2 and all(isinstance(n, int | float) and math.isfinite(n) for n in pair)
     if not is_pair or (ordered and pair[0] > pair[1]):
-        raise ArgumentError(f"{layer.name}: {name} must be a number, or the lowest and the highest, got {given!r}.")
+        raise ArgumentError(f"{layer.name}: {name} must be a number, or the lowest and the highest, got {value!r}.")
     return float(pair[0]), float(pair[1])
 
 
 def check_value_range(layer: Any) -> None:
     """Raise an error unless ``value_range`` is the lowest and the highest value of a pixel."""
-    given = layer.value_range
-    if not isinstance(given, list | tuple) or len(given) != 2 or not given[0] < given[1]:
-        raise ArgumentError(f"{layer.name}: value_range must be the lowest and the highest value, got {given!r}.")
+    value = layer.value_range
+    if not isinstance(value, list | tuple) or len(value) != 2 or not value[0] < value[1]:
+        raise ArgumentError(f"{layer.name}: value_range must be the lowest and the highest value, got {value!r}.")
 
 
 def as_floats(x: Value) -> Any:

@@ -38,14 +38,14 @@ def _find_places(new: int, old: int) -> Array:
 @lru_cache(64)
 def _make_cubic(new: int, old: int) -> Array:
     """Return the matrix of the weights of old pixels in new ones: cubic convolution with a slope of -0.75."""
-    at, a, made = _find_places(new, old), -0.75, np.zeros((new, old))
+    at, a, matrix = _find_places(new, old), -0.75, np.zeros((new, old))
     for step in range(-1, 3):
         pixel = np.floor(at) + step
         d = np.abs(at - pixel)
         near = ((a + 2) * d - (a + 3)) * d * d + 1
         far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-        np.add.at(made, (np.arange(new), np.clip(pixel, 0, old - 1).astype(int)), np.where(d <= 1, near, far))
-    return made
+        np.add.at(matrix, (np.arange(new), np.clip(pixel, 0, old - 1).astype(int)), np.where(d <= 1, near, far))
+    return matrix
 
 
 def _make_lanczos(radius: int) -> Callable[[int, int], Array]:
@@ -53,8 +53,8 @@ def _make_lanczos(radius: int) -> Callable[[int, int], Array]:
     def make(new: int, old: int) -> Array:
         d = _find_places(new, old)[:, None] - np.arange(old)
         weights = np.where(np.abs(d) < radius, np.sinc(d) * np.sinc(d / radius), 0.0)
-        made: Array = weights / weights.sum(axis=1, keepdims=True)
-        return made
+        matrix: Array = weights / weights.sum(axis=1, keepdims=True)
+        return matrix
 
     return make
 

@@ -26,8 +26,8 @@ class MergeLayer(Layer):
 
     several = True
 
-    def __new__(cls, *given: Any, **_: Any) -> MergeLayer:
-        if given and isinstance(given[0], list | tuple) and any(isinstance(x, INPUT_TYPES) for x in given[0]):
+    def __new__(cls, *args: Any, **_: Any) -> MergeLayer:
+        if args and isinstance(args[0], list | tuple) and any(isinstance(x, INPUT_TYPES) for x in args[0]):
             name = snake_case(cls.__name__)
             raise ArgumentError(
                 f"{name}: pb.layers.{name}() makes a layer, which is then applied: pb.layers.{name}()([x, y])."
@@ -77,8 +77,8 @@ class Multiply(MergeLayer):
         if mask is None:
             return reduce(elementwise.mul, inputs)
         full = _expand_masks(inputs, mask)
-        made = [a if m is None else np.where(m, a, np.ones_like(a)) for a, m in zip(inputs, full, strict=True)]
-        product = reduce(elementwise.mul, made)
+        factors = [a if m is None else np.where(m, a, np.ones_like(a)) for a, m in zip(inputs, full, strict=True)]
+        product = reduce(elementwise.mul, factors)
         if any(m is None for m in full):
             return product
         return np.where(reduce(np.logical_or, full), product, np.zeros_like(product))
@@ -159,10 +159,10 @@ class Dot(MergeLayer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = self.axes
-        pair = tuple(given) if isinstance(given, list | tuple) else (given, given)
+        axes = self.axes
+        pair = tuple(axes) if isinstance(axes, list | tuple) else (axes, axes)
         if len(pair) != 2 or not all(isinstance(i, int) and not isinstance(i, bool) and i for i in pair):
-            raise ArgumentError(f"{self.name}: axes must be one or two axes, not that of the batch, got {given!r}.")
+            raise ArgumentError(f"{self.name}: axes must be one or two axes, not that of the batch, got {axes!r}.")
         self._axes = pair
 
     def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
@@ -193,8 +193,8 @@ def _align_ranks(*inputs: Value) -> list[Any]:
 
 def _expand_masks(inputs: Sequence[Any], mask: Any) -> list[Any]:
     """Return the masks with the shapes of their inputs, None for an input without."""
-    given = [*mask, *[None] * (len(inputs) - len(mask))]
-    return [None if m is None else _expand_mask(x, m) for x, m in zip(inputs, given, strict=True)]
+    masks = [*mask, *[None] * (len(inputs) - len(mask))]
+    return [None if m is None else _expand_mask(x, m) for x, m in zip(inputs, masks, strict=True)]
 
 
 def _merge_unmasked(merge: Callable[[Any, Any], Any], inputs: list[Any], mask: Mask) -> Any:

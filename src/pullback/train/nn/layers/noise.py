@@ -170,9 +170,9 @@ class AlphaDropout(RateLayer):
     def call(self, x: Value, training: bool = False) -> Any:
         if not (training and self.rate):
             return x
-        given: Any = self.noise_shape or x.shape
-        shape: Shape = tuple(n if k is None else k for k, n in zip(given, x.shape, strict=True))
+        lengths: Any = self.noise_shape or x.shape
+        shape: Shape = tuple(n if k is None else k for k, n in zip(lengths, x.shape, strict=True))
         drawn = random.uniform(shape, 0.0, 1.0, x.dtype, self._generator)
-        kept = np.broadcast_to(drawn >= self.rate, x.shape)
+        is_kept = np.broadcast_to(drawn >= self.rate, x.shape)
         scale = ((1.0 - self.rate) * (1.0 + self.rate * self.lowest**2)) ** -0.5
-        return np.where(kept, x, 0.0 * x + self.lowest) * scale - scale * self.lowest * self.rate
+        return np.where(is_kept, x, 0.0 * x + self.lowest) * scale - scale * self.lowest * self.rate

@@ -119,10 +119,10 @@ def _compute_moments(x: Value, axes: tuple[int, ...], mask: Mask) -> tuple[Any, 
         mean = np.mean(x, axis=axes, keepdims=True)
         centred = x - mean
         return mean, np.mean(centred * centred, axis=axes, keepdims=True)
-    kept = np.broadcast_to(expand_mask(mask, x.ndim), x.shape).astype(x.dtype)
-    count = np.sum(kept, axis=axes, keepdims=True) + MASK_EPSILON
-    mean = np.sum(x * kept, axis=axes, keepdims=True) / count
-    centred = (x - mean) * kept
+    weights = np.broadcast_to(expand_mask(mask, x.ndim), x.shape).astype(x.dtype)
+    count = np.sum(weights, axis=axes, keepdims=True) + MASK_EPSILON
+    mean = np.sum(x * weights, axis=axes, keepdims=True) / count
+    centred = (x - mean) * weights
     return mean, np.sum(centred * centred, axis=axes, keepdims=True) / count
 
 

@@ -322,10 +322,10 @@ class Hashing(HostLayer):
         super().__post_init__()
         check_counts(self, "num_bins")
         check_choice(self, "output_mode", *MODES)
-        given = self.salt
-        key = given if given is None or isinstance(given, list | tuple) else (given, given)
+        salt = self.salt
+        key = salt if salt is None or isinstance(salt, list | tuple) else (salt, salt)
         if key is not None and (len(key) != 2 or not all(isinstance(n, int) for n in key)):
-            raise ArgumentError(f"{self.name}: salt must be a whole number, or two, got {given!r}.")
+            raise ArgumentError(f"{self.name}: salt must be a whole number, or two, got {salt!r}.")
         self._key = None if key is None else (int(key[0]), int(key[1]))
 
     def _find_bin(self, token: object) -> int:
@@ -494,8 +494,8 @@ class Lookup(HostLayer):
         tokens = self.read_values(x)
         if self.invert:
             names = self.get_vocabulary()
-            known = [names[i] if 0 <= i < len(names) else self.oov_token for i in tokens.ravel().astype(int).tolist()]
-            return np.array(known).reshape(tokens.shape)
+            texts = [names[i] if 0 <= i < len(names) else self.oov_token for i in tokens.ravel().astype(int).tolist()]
+            return np.array(texts).reshape(tokens.shape)
         numbers = np.array(self.find_numbers(tokens.ravel().tolist()), np.int64).reshape(tokens.shape)
         return self.encode(numbers)
 

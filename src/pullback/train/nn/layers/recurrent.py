@@ -66,8 +66,8 @@ class RecurrentLayer(Layer):
         **settings: Any,
     ) -> Any:
         begin = initial_state if isinstance(initial_state, list | tuple) else [initial_state]
-        given = () if initial_state is None else begin
-        return Layer.__call__(self, *inputs, *given, training=training, mask=mask, **settings)
+        states = () if initial_state is None else begin
+        return Layer.__call__(self, *inputs, *states, training=training, mask=mask, **settings)
 
     def get_cell(self) -> RecurrentCell:
         """Return the cell; most layers are the cell themselves."""
@@ -83,9 +83,9 @@ class RecurrentLayer(Layer):
         states = self._find_initial_states(x, states)
         steps_first = np.swapaxes(x, 0, 1)
         inputs, step = self.get_cell().make_step(steps_first, training)
-        kept = None if mask is None or mask[0] is None else np.swapaxes(mask[0], 0, 1)
+        steps_mask = None if mask is None or mask[0] is None else np.swapaxes(mask[0], 0, 1)
         run = self._run_steps if get_trace() is None else self._scan_steps
-        outputs, last, states = run(inputs, states, step, kept)
+        outputs, last, states = run(inputs, states, step, steps_mask)
         if self.stateful and not is_dry_run():
             for v, state in zip(self._states, states, strict=True):
                 v.assign(np.astype(stop_gradient(state), v.dtype))
@@ -127,10 +127,10 @@ class RecurrentLayer(Layer):
             states, outputs = scan(advance, states, inputs[::-1] if self.go_backwards else inputs)
         else:
 
-            def advance_masked(carry: Any, given: Any) -> tuple[Any, Any]:
-                (before, states), (x, kept) = carry, given
+            def advance_masked(carry: Any, x_and_mask: Any) -> tuple[Any, Any]:
+                (before, states), (x, is_data) = carry, x_and_mask
                 new, after = step(x, states)
-                y, states = self._choose(kept, new, before, after, states)
+                y, states = self._choose(is_data, new, before, after, states)
                 return (y, states), y
 
             first, _ = step(inputs[0], states)

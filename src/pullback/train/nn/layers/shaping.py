@@ -52,16 +52,16 @@ class Reshape(Layer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = self.target_shape
-        lengths = given if isinstance(given, list | tuple) else [given]
+        shape = self.target_shape
+        lengths = shape if isinstance(shape, list | tuple) else [shape]
         lengths = [-1 if n is None else n for n in lengths]
         if not all(is_whole_number(n, -1) for n in lengths) or lengths.count(-1) > 1:
-            raise ArgumentError(f"{self.name}: target_shape must be lengths, of which one may be -1, got {given!r}.")
+            raise ArgumentError(f"{self.name}: target_shape must be lengths, of which one may be -1, got {shape!r}.")
         self.target_shape = tuple(int(n) for n in lengths)
 
     def call(self, x: Value) -> Any:
-        size, known = math.prod(x.shape[1:]), math.prod(n for n in self.target_shape if n != -1)
-        rest = size // known if known else 0
+        size, product = math.prod(x.shape[1:]), math.prod(n for n in self.target_shape if n != -1)
+        rest = size // product if product else 0
         shape = tuple(rest if n == -1 else n for n in self.target_shape)
         if math.prod(shape) != size:
             raise ShapeError(f"{size} numbers do not fill the shape {self.target_shape}.")
@@ -82,10 +82,10 @@ class Permute(Layer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = self.dims
-        if not isinstance(given, list | tuple) or sorted(given) != list(range(1, len(given) + 1)):
-            raise ArgumentError(f"{self.name}: dims must be each of 1, 2, ... once, got {given!r}.")
-        self.dims = tuple(given)
+        dims = self.dims
+        if not isinstance(dims, list | tuple) or sorted(dims) != list(range(1, len(dims) + 1)):
+            raise ArgumentError(f"{self.name}: dims must be each of 1, 2, ... once, got {dims!r}.")
+        self.dims = tuple(dims)
 
     def call(self, x: Value) -> Any:
         if x.ndim != len(self.dims) + 1:

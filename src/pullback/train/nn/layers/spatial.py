@@ -18,13 +18,13 @@ Lengths = int | Sequence[int]  # one number for all axes, or one for each
 
 def as_lengths(layer: Layer, name: str, axes: int, least: int = 1) -> tuple[int, ...]:
     """Return an argument that is one whole number of ``least`` or more, or one for each axis, as one for each axis."""
-    given = getattr(layer, name)
-    made = tuple(given) if isinstance(given, list | tuple) else (given,) * axes
-    if len(made) != axes or not all(is_whole_number(n, least) for n in made):
+    value = getattr(layer, name)
+    lengths = tuple(value) if isinstance(value, list | tuple) else (value,) * axes
+    if len(lengths) != axes or not all(is_whole_number(n, least) for n in lengths):
         kind = "a positive whole number" if least else "a whole number of 0 or more"
         each = f", or {axes} of them" if axes > 1 else ""
-        raise ArgumentError(f"{layer.name}: {name} must be {kind}{each}, got {given!r}.")
-    return tuple(int(n) for n in made)
+        raise ArgumentError(f"{layer.name}: {name} must be {kind}{each}, got {value!r}.")
+    return tuple(int(n) for n in lengths)
 
 
 @dataclass(eq=False)

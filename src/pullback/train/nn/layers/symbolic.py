@@ -59,9 +59,9 @@ class SymbolicTensor(Symbolic, NDArrayOperatorsMixin):
             )
         shapes = [x.shape for x in inputs]
         layer.build_for(shapes)
-        made = cls(layer.output_shape(*shapes, **settings), layer, tuple(inputs), settings=settings)
-        layer.register_call(made)
-        return made
+        output = cls(layer.output_shape(*shapes, **settings), layer, tuple(inputs), settings=settings)
+        layer.register_call(output)
+        return output
 
     def apply_layer(self, layer: Layer, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
         return self.apply(layer, inputs, settings).unpack()
@@ -115,8 +115,8 @@ class SymbolicTensor(Symbolic, NDArrayOperatorsMixin):
 
     def astype(self, dtype: DType) -> Any:
         """Return it with elements of another dtype."""
-        made: np.dtype[Any] = np.dtype(dtype)
-        return _apply_function("astype", (self, str(made)), {})
+        wanted: np.dtype[Any] = np.dtype(dtype)
+        return _apply_function("astype", (self, str(wanted)), {})
 
     def sum(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """Return the sum along axes; axis 0 is the batch."""
@@ -127,8 +127,8 @@ class SymbolicTensor(Symbolic, NDArrayOperatorsMixin):
         return np.mean(self, axis=axis, keepdims=keepdims)  # type: ignore[call-overload]
 
     def __repr__(self) -> str:
-        made = "input" if self.layer is None else self.layer.name
-        return f"SymbolicTensor(shape={('batch', *self.shape)}, {made})"
+        source = "input" if self.layer is None else self.layer.name
+        return f"SymbolicTensor(shape={('batch', *self.shape)}, {source})"
 
 
 @dataclass(eq=False)
@@ -187,8 +187,8 @@ def _find_function(name: str) -> Callable[..., Any]:
     if not isinstance(found, np.ufunc) and (not callable(found) or find_call(found) is None):
         # a file may name any function of NumPy, also one that writes files or loads libraries
         raise CheckpointError(f"there is no function {name!r} for symbolic tensors.")
-    made: Callable[..., Any] = found
-    return made
+    function: Callable[..., Any] = found
+    return function
 
 
 def _apply_function(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -293,5 +293,5 @@ def input(
         raise ArgumentError("input: give either shape, of one example, or batch_shape, with the batch in front.")
     if sparse:
         raise ArgumentError("input: sparse=True is not known here: arrays are dense.")
-    given: Any = shape if batch_shape is None else list(batch_shape)[1:]
-    return SymbolicTensor(as_lengths_or_none("input: shape", given), None, (), dtype, name=name)
+    lengths: Any = shape if batch_shape is None else list(batch_shape)[1:]
+    return SymbolicTensor(as_lengths_or_none("input: shape", lengths), None, (), dtype, name=name)

@@ -77,8 +77,8 @@ class Bidirectional(Layer):
             raise ArgumentError(f"{self.name}: backward_layer must be a recurrent layer that goes the other way.")
 
     def __call__(self, *inputs: Any, initial_state: Value | Sequence[Value] | None = None, **settings: Any) -> Any:
-        given: Any = () if initial_state is None else initial_state
-        return super().__call__(*inputs, *given, **settings)
+        states: Any = () if initial_state is None else initial_state
+        return super().__call__(*inputs, *states, **settings)
 
     def build(self, shape: Shape, *_: Shape) -> None:
         self.layer.build_for([shape])
@@ -89,12 +89,12 @@ class Bidirectional(Layer):
 
     def call(self, x: Value, *states: Value, mask: Mask = None) -> Any:
         half = len(states) // 2
-        kept = None if mask is None else mask[0]
-        forward = self.layer(x, *states[:half], mask=kept)
-        backward = self.backward(x, *states[half:], mask=kept)
+        steps_mask = None if mask is None else mask[0]
+        forward = self.layer(x, *states[:half], mask=steps_mask)
+        backward = self.backward(x, *states[half:], mask=steps_mask)
         if not self.layer.return_state:
-            return self._merge(forward, backward, kept)
-        merged = self._merge(forward[0], backward[0], kept)
+            return self._merge(forward, backward, steps_mask)
+        merged = self._merge(forward[0], backward[0], steps_mask)
         both = merged if self.merge_mode is None else (merged,)
         return (*both, *forward[1:], *backward[1:])
 
@@ -102,8 +102,8 @@ class Bidirectional(Layer):
         if self.layer.return_sequences:
             y = np.flip(y, 1)  # aligns the steps
             if mask is not None:  # outputs of masked steps are zero here, as in Keras
-                kept = expand_mask(mask, x.ndim).astype(x.dtype)
-                x, y = x * kept, y * kept
+                weights = expand_mask(mask, x.ndim).astype(x.dtype)
+                x, y = x * weights, y * weights
         if self.merge_mode is None:
             return x, y
         if self.merge_mode == "concat":
