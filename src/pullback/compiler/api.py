@@ -154,17 +154,17 @@ class CompiledProgram:
 
     def __call__(self, values: Sequence[Any], kinds: Sequence[int]) -> Any:
         out = self.run(self.list_inputs(values))
-        made = out[self.results :]
+        assigned = out[self.results :]
         if self.is_on_device:  # variables are on the host
-            made = [self.run.library.leave(x) for x in made]
+            assigned = [self.run.library.leave(x) for x in assigned]
         count = len(self.assigned)
         if isinstance(self.run, Executable):
-            hold_results(self.assigned, made[:count])
+            hold_results(self.assigned, assigned[:count])
         else:  # other libraries may return narrower numbers
-            for v, x in zip(self.assigned, made, strict=False):
+            for v, x in zip(self.assigned, assigned, strict=False):
                 v.hold(x)
         for i, v in enumerate(self.written_rows):
-            v.write_rows(*made[count + 2 * i : count + 2 * i + 2])
+            v.write_rows(*assigned[count + 2 * i : count + 2 * i + 2])
         source = iter(
             out
             if self.is_on_device
@@ -174,10 +174,10 @@ class CompiledProgram:
 
     def list_inputs(self, values: Sequence[Any]) -> list[Any]:
         """Return all inputs of a run: leaves of the arguments, values of variables, and what is made for each run."""
-        given = [*values, *[v.held.value for v in self.reads]]
+        inputs = [*values, *[v.held.value for v in self.reads]]
         for place, make in self.supplies:
-            given.insert(place, make())
-        return given
+            inputs.insert(place, make())
+        return inputs
 
     def trainable_flags(self) -> tuple[bool, ...]:
         """Return which of the variables that it reads are trainable."""
@@ -216,9 +216,9 @@ class CompiledProgram:
             unwatched = not is_watched()
             if unwatched and self.is_current():
                 return self(values, kinds)
-            given = (x.weak(v) if x.weak else v for v, x in zip(values, leaves, strict=True))
+            arguments = (x.weak(v) if x.weak else v for v, x in zip(values, leaves, strict=True))
             again = run if unwatched else self.function
-            return again(*tree.map_leaves(lambda x: next(given) if x is HOLE else x, args))
+            return again(*tree.map_leaves(lambda x: next(arguments) if x is HOLE else x, args))
 
         return found or self.run.make_forwarder(trees, otherwise, run_leaves, switch)
 
@@ -399,7 +399,7 @@ def _find_layout(v: np.ndarray[Any, Any]) -> Layout:
     if v.flags.c_contiguous or (0 not in strides and are_in_order(v.shape, strides)):
         return None
     steps = close_gaps(v.shape, strides)
-    return tuple([step if given else 0 for step, given in zip(steps, strides, strict=True)])
+    return tuple([step if is_known else 0 for step, is_known in zip(steps, strides, strict=True)])
 
 
 class Compiled:
@@ -496,8 +496,8 @@ class Compiled:
         program, values, _ = call
         if not isinstance(program.run, Executable) or program.target is None:
             raise CompileError(f"profile: {self.__name__} is not machine code here, so it has no steps to time.")
-        given = program.list_inputs(values)
-        return profile_graph(program.traced, program.target, program.options, given, self.__wrapped__, rounds)
+        inputs = program.list_inputs(values)
+        return profile_graph(program.traced, program.target, program.options, inputs, self.__wrapped__, rounds)
 
     def find_program(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

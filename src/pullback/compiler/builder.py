@@ -278,10 +278,10 @@ class Code:
         """Return the vector that has scalars of this type in its first lanes; a vector of width 1 is the scalar."""
         if width == 1:
             return lanes[0]
-        made = "poison"
+        packed = "poison"
         for i, lane in enumerate(lanes):
-            made = self.op(f"insertelement {vector(type_, width)} {made}, {type_} {lane}, i64 {i}")
-        return made
+            packed = self.op(f"insertelement {vector(type_, width)} {packed}, {type_} {lane}, i64 {i}")
+        return packed
 
     def add(self, a: str, b: str) -> str:
         """Add two indices; adding 0 emits nothing."""
@@ -349,10 +349,10 @@ class Value:
         y, emit = self.lift(x), self.code.divide if divides else self.code.op
         if self.kind == "f":
             flags = "" if self.code.exact_depth else " contract"
-            made = self.like(emit(f"{real}{flags} {self.type} {self.name}, {y.name}"))
+            result = self.like(emit(f"{real}{flags} {self.type} {self.name}, {y.name}"))
             if real == "fmul":
-                self.code.products.add(made.name)
-            return made
+                self.code.products.add(result.name)
+            return result
         return self.like(emit(f"{whole} {self.type} {self.name}, {y.name}"))
 
     def __add__(self, x: Value | float) -> Value:
@@ -494,9 +494,9 @@ class Value:
         return lower.like(self.code.op(chosen), dtype)
 
     def _to_signed(self, dtype: str) -> Value:
-        made = self._convert(dtype, "fptosi")
+        result = self._convert(dtype, "fptosi")
         # For NaN and numbers that are too large the result is undefined; frozen, it is some integer.
-        return made.like(self.code.op(f"freeze {made.type} {made.name}"))
+        return result.like(self.code.op(f"freeze {result.type} {result.name}"))
 
 
 class Variable:

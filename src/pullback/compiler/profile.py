@@ -130,8 +130,8 @@ def profile_graph(
     times = np.reshape(taken, (rounds + 1, len(steps)))[1:]  # the first run touches new memory
     seconds = [1e-9 * float(t) for t in np.median(times, axis=0)]
     total = sum(seconds) or 1.0
-    made = [_make_step(s, t, t / total) for s, t in zip(steps, seconds, strict=True)]
-    return Profile(function, made)
+    profiled = [_make_step(s, t, t / total) for s, t in zip(steps, seconds, strict=True)]
+    return Profile(function, profiled)
 
 
 def _is_timed(node: Node) -> bool:

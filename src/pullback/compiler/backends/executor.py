@@ -48,8 +48,8 @@ class LibraryExecutor:
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         library = self.library
-        made = self.run([x if library.is_own(x) else library.enter(x) for x in values])
-        if self.checked is not None and library.leave(made.pop()):
-            made = run_again(self.checked, [library.leave(x) if library.is_own(x) else x for x in values])
-            return [library.enter(x) for x in made] if library.device is not None else made
-        return made if library.device is not None else [np.array(library.leave(x)) for x in made]
+        results = self.run([x if library.is_own(x) else library.enter(x) for x in values])
+        if self.checked is not None and library.leave(results.pop()):
+            results = run_again(self.checked, [library.leave(x) if library.is_own(x) else x for x in values])
+            return [library.enter(x) for x in results] if library.device is not None else results
+        return results if library.device is not None else [np.array(library.leave(x)) for x in results]

@@ -56,17 +56,17 @@ class Jax(Library):
 
         def run_on_host(*xs: object) -> list[Any]:
             try:
-                made = evaluate(*map(np.asarray, xs))
+                computed = evaluate(*map(np.asarray, xs))
             except Exception as error:
                 self.error = error
                 raise
-            chosen = [made if place is None else made[place] for place in results]
+            chosen = [computed if place is None else computed[place] for place in results]
             return [np.asarray(z, like.dtype) for z, like in zip(chosen, likes, strict=True)]
 
         def run(*xs: object) -> Any:
             # in order, and each time: it may be a random draw
-            made = self.jax.experimental.io_callback(run_on_host, likes, *xs, ordered=True)
-            return made[0] if None in results else dict(zip(results, made, strict=True))
+            computed = self.jax.experimental.io_callback(run_on_host, likes, *xs, ordered=True)
+            return computed[0] if None in results else dict(zip(results, computed, strict=True))
 
         return run
 
@@ -77,8 +77,8 @@ class Jax(Library):
         return x.at[index].add(y)
 
     def loop(self, step: Callable[[Any, Any], Any], first: Any, xs: Sequence[Any]) -> Any:
-        def advance(z: Any, given: Any) -> Any:
-            z = step(z, given)
+        def advance(z: Any, row: Any) -> Any:
+            z = step(z, row)
             return z, z
 
         _, rest = self.jax.lax.scan(advance, first, list(xs))
@@ -100,13 +100,13 @@ class Jax(Library):
             constants, count = values[: data.constants], data.carry
 
             def advance(carry: Any, xs: Any) -> Any:
-                made = run(data.body, [*constants, *carry, *xs])
-                return list(made[:count]), list(made[count:])
+                results = run(data.body, [*constants, *carry, *xs])
+                return list(results[:count]), list(results[count:])
 
             begin, xs = list(values[data.constants : data.xs]), list(values[data.xs :])
             carry, ys = lax.scan(advance, begin, xs, data.length, data.reverse)
             return [*carry, *ys]
-        branches = [lambda given, body=body: list(run(body, given)) for body in data.bodies]
+        branches = [lambda operands, body=body: list(run(body, operands)) for body in data.bodies]
         return list(lax.switch(values[0], branches, list(values[1:])))
 
     def sort_positions(self, x: Any, axis: int, descending: bool) -> Any:

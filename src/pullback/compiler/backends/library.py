@@ -73,8 +73,10 @@ class Library:
         """
 
         def run(*xs: Any) -> Any:
-            made = evaluate(*map(self.leave, xs))
-            return self.enter(made) if None in results else {place: self.enter(made[place]) for place in results}
+            computed = evaluate(*map(self.leave, xs))
+            return (
+                self.enter(computed) if None in results else {place: self.enter(computed[place]) for place in results}
+            )
 
         return run
 
@@ -136,8 +138,8 @@ class Library:
             constants, carry = values[: data.constants], list(values[data.constants : data.xs])
             rows: list[Any] = [None] * data.length
             for t in range(data.length)[:: -1 if data.reverse else 1]:
-                made = run(data.body, [*constants, *carry, *(x[t] for x in values[data.xs :])])
-                carry, rows[t] = list(made[: data.carry]), made[data.carry :]
+                results = run(data.body, [*constants, *carry, *(x[t] for x in values[data.xs :])])
+                carry, rows[t] = list(results[: data.carry]), results[data.carry :]
             return [*carry, *(self.stack(list(column)) for column in zip(*rows, strict=True))]
         number = min(max(int(self.leave(values[0])), 0), len(data.bodies) - 1)
         return list(run(data.bodies[number], values[1:]))

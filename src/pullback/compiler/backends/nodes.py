@@ -128,7 +128,7 @@ def _structure(lib: Library, n: Node) -> Evaluate:
     host_ops = [name for r in runners.values() for name in r.host_ops]
 
     def run(*xs: object) -> Any:
-        return lib.run_structure(n.data, lambda body, given: runners[id(body)](given), xs, not host_ops)
+        return lib.run_structure(n.data, lambda body, inputs: runners[id(body)](inputs), xs, not host_ops)
 
     run.host_ops = host_ops  # type: ignore[attr-defined]
     return run

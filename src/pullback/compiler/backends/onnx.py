@@ -146,10 +146,10 @@ class Onnx(Library):
         self, op: str, inputs: Sequence[OnnxValue], shape: Sequence[int], dtype: DTypeLike, **attributes: Any
     ) -> OnnxValue:
         """Write a node with one output; return that."""
-        made = self.make_value(shape, dtype)
+        result = self.make_value(shape, dtype)
         names = [self.materialize(x).name for x in inputs]
-        self.written.append(self.onnx.helper.make_node(op, names, [made.name], **attributes))
-        return made
+        self.written.append(self.onnx.helper.make_node(op, names, [result.name], **attributes))
+        return result
 
     def make_value(self, shape: Sequence[int], dtype: DTypeLike) -> OnnxValue:
         """Return a value with a new name."""
@@ -162,9 +162,9 @@ class Onnx(Library):
         floats = [x for x in xs if isinstance(x, float | np.floating)]
         dtype = np.result_type(*{x.dtype for x in values})
         dtype = np.dtype(np.float64) if dtype.kind in "iu" and floats else dtype
-        given = [self.astype(x, dtype) if isinstance(x, OnnxValue) else self.full((), x, dtype) for x in xs]
-        shape = np.broadcast_shapes(*(x.shape for x in given))
-        return self.write(op, given, shape, np.bool_ if op in TO_BOOL else dtype, **attributes)
+        operands = [self.astype(x, dtype) if isinstance(x, OnnxValue) else self.full((), x, dtype) for x in xs]
+        shape = np.broadcast_shapes(*(x.shape for x in operands))
+        return self.write(op, operands, shape, np.bool_ if op in TO_BOOL else dtype, **attributes)
 
     def enter(self, x: Any) -> OnnxValue:
         """Return an array as a constant of the graph."""
@@ -238,9 +238,9 @@ class Onnx(Library):
         x = x.source or x
         if x.shape == shape:
             return x
-        made = self.write("Reshape", [x, self.enter(np.array(shape, np.int64))], shape, x.dtype, allowzero=1)
-        made.source = x
-        return made
+        result = self.write("Reshape", [x, self.enter(np.array(shape, np.int64))], shape, x.dtype, allowzero=1)
+        result.source = x
+        return result
 
     def transpose(self, x: OnnxValue, order: Ints) -> Any:
         if tuple(order) == tuple(range(x.ndim)):
@@ -273,14 +273,14 @@ class Onnx(Library):
         bounds, kept = _read_index(index if isinstance(index, tuple) else (index,), x.shape)
         left = x.shape[len(bounds) :]
         shape = (*(len(range(*one)) for one in bounds), *left)
-        made = x
+        result = x
         if shape != x.shape or any(step != 1 for *_, step in bounds):
             first = [begin for begin, *_ in bounds]
             last = [end if end >= 0 else -(n + 1) for (_, end, _), n in zip(bounds, x.shape, strict=False)]
             steps = [step for *_, step in bounds]
             parts = [self.enter(np.array(one, np.int64)) for one in (first, last, range(len(bounds)), steps)]
-            made = self.write("Slice", [x, *parts], shape, x.dtype)
-        return self.reshape(made, (*kept, *left))
+            result = self.write("Slice", [x, *parts], shape, x.dtype)
+        return self.reshape(result, (*kept, *left))
 
     def flip(self, x: OnnxValue, axes: Ints) -> Any:
         return self.slice(x, tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim)))
@@ -395,12 +395,12 @@ class Onnx(Library):
         return x ^ y
 
     def floor_divide(self, x: OnnxValue, y: Operand) -> OnnxValue:
-        made = self.apply("Div", x, y)
-        if made.dtype.kind == "f":
-            return self.apply("Floor", made)
-        rest = self.apply("Sub", x, made * y)  # ONNX rounds quotients of whole numbers towards zero
+        quotient = self.apply("Div", x, y)
+        if quotient.dtype.kind == "f":
+            return self.apply("Floor", quotient)
+        rest = self.apply("Sub", x, quotient * y)  # ONNX rounds quotients of whole numbers towards zero
         sign = self.apply("Less", self.apply("Mul", rest, y), 0)
-        return self.select(sign, made - 1, made)
+        return self.select(sign, quotient - 1, quotient)
 
     def fmod(self, x: OnnxValue, y: OnnxValue) -> OnnxValue:
         return self.apply("Mod", x, y, fmod=1)
@@ -417,8 +417,8 @@ class Onnx(Library):
         framed = self.moveaxis(self._frame(x, windows), -1, 1)
         kernel = self.transpose(filter, (axes + 1, axes, *range(axes)))
         shape = (x.shape[0], kernel.shape[0], *windows.out)
-        given = {"strides": list(windows.strides), "dilations": list(windows.dilations), "group": group}
-        return self.moveaxis(self.write("Conv", [framed, kernel], shape, x.dtype, **given), 1, -1)
+        attributes = {"strides": list(windows.strides), "dilations": list(windows.dilations), "group": group}
+        return self.moveaxis(self.write("Conv", [framed, kernel], shape, x.dtype, **attributes), 1, -1)
 
     def _frame(self, x: OnnxValue, windows: Windows) -> OnnxValue:
         widths = [
@@ -440,15 +440,15 @@ class Onnx(Library):
         axes = len(windows.size)
         kernel = self.transpose(filter, (axes + 1, axes, *range(axes)))
         out = (y.shape[0], shape[-1], *windows.reach)
-        given = {"strides": list(windows.strides), "dilations": list(windows.dilations)}
-        made = self.moveaxis(
-            self.write("ConvTranspose", [self.moveaxis(y, -1, 1), kernel], out, y.dtype, **given), 1, -1
+        attributes = {"strides": list(windows.strides), "dilations": list(windows.dilations)}
+        result = self.moveaxis(
+            self.write("ConvTranspose", [self.moveaxis(y, -1, 1), kernel], out, y.dtype, **attributes), 1, -1
         )
         widths = [
             (-before, n + before - reach)
             for before, reach, n in zip(windows.before, windows.reach, shape[1:-1], strict=True)
         ]
-        return self.pad(made, [(0, 0), *widths, (0, 0)])
+        return self.pad(result, [(0, 0), *widths, (0, 0)])
 
     def find_own(self, node: Node) -> Callable[..., Any] | None:
         if node.kind is PIECES and (axis := _find_joined_axis(node)) is not None:
@@ -468,14 +468,14 @@ class Onnx(Library):
         outside, self.written = self.written, []
         inner = [self.make_value(x.shape, x.dtype) for x in rest[: data.carry]]
         inner += [self.make_value(x.shape[1:], x.dtype) for x in xs]
-        made = [self.copy(self.materialize(x)) for x in run(data.body, [*constants, *inner])]
-        body = self.make_graph("body", inner, made)
+        results = [self.copy(self.materialize(x)) for x in run(data.body, [*constants, *inner])]
+        body = self.make_graph("body", inner, results)
         self.written = outside
-        ends = [self.make_value(x.shape, x.dtype) for x in made[: data.carry]]
-        ends += [self.make_value((data.length, *x.shape), x.dtype) for x in made[data.carry :]]
+        ends = [self.make_value(x.shape, x.dtype) for x in results[: data.carry]]
+        ends += [self.make_value((data.length, *x.shape), x.dtype) for x in results[data.carry :]]
         directions = {"scan_input_directions": [int(data.reverse)] * len(xs)}
-        if len(made) > data.carry:
-            directions["scan_output_directions"] = [int(data.reverse)] * (len(made) - data.carry)
+        if len(results) > data.carry:
+            directions["scan_output_directions"] = [int(data.reverse)] * (len(results) - data.carry)
         self.written.append(self.onnx.helper.make_node(
             "Scan", [self.materialize(x).name for x in rest], [x.name for x in ends], body=body,
             num_scan_inputs=len(xs), **directions,
@@ -529,11 +529,11 @@ def encode_graph(graph: Graph, constants: Sequence[tuple[str, Any]], name: str, 
     inputs = [OnnxValue(lib, f"input_{i}", n.shape, n.dtype) for i, n in enumerate(graph.inputs[:count])]
     weights = [lib.enter_named(x, called) for called, x in constants]
     try:
-        made = runner([*inputs, *weights])
+        results = runner([*inputs, *weights])
     except AttributeError as error:
         raise CompileError(f"save_onnx: {error} cannot be written to an ONNX file.") from error
     outputs = []
-    for i, x in enumerate(made):
+    for i, x in enumerate(results):
         y = OnnxValue(lib, f"output_{i}", x.shape, x.dtype)
         lib.written.append(lib.onnx.helper.make_node("Identity", [lib.materialize(x).name], [y.name]))
         outputs.append(y)

@@ -42,7 +42,7 @@ def _recurrence(lib: Library, node: Node, x: Any, y: Any, axis: int, reverse: bo
     if reverse != adjoint:
         x, y = lib.flip(x, (0,)), lib.flip(y, (0,))
     weights = x[:-1] if adjoint else x[1:]  # the adjoint has the weight of the element before
-    z = lib.loop(lambda z, given: given[1] + given[0] * z, y[0], [weights, y[1:]])
+    z = lib.loop(lambda z, row: row[1] + row[0] * z, y[0], [weights, y[1:]])
     return lib.moveaxis(lib.flip(z, (0,)) if reverse != adjoint else z, 0, axis)
 
 
@@ -255,10 +255,10 @@ def evaluate_scalar(lib: Library, node: Node) -> Callable[..., Any]:
     op, params = node.data
     formula = op.lower.emit
     names = formula.__code__.co_varnames[1 + len(node.args) : formula.__code__.co_argcount]
-    given = [params[name] for name in names]
+    values = [params[name] for name in names]
 
     def run(*xs: object) -> Any:
-        z = formula(lib, *xs, *given)
+        z = formula(lib, *xs, *values)
         return lib.astype(z, node.dtype) if lib.is_own(z) else lib.full(node.shape, z, node.dtype)
 
     return run

@@ -107,12 +107,12 @@ class CallList(Code):
 
     def call_void(self, function: str, args: Sequence[Operand], first: bool = False) -> None:
         """Add a call, after everything there is so far or before it."""
-        made = Call(function, tuple(args))
+        call = Call(function, tuple(args))
         if first:
-            self.parts.insert(0, made)
+            self.parts.insert(0, call)
             return
         self._close_text()
-        self.parts.append(made)
+        self.parts.append(call)
 
     def pointer(self, at: Operand) -> str:
         """Return the name of a pointer operand; an address is computed here."""
@@ -124,11 +124,11 @@ class CallList(Code):
             base = self.load("ptr", "%slots", at.base - FIRST)
         else:
             base = "%arena" if at.base == ARENA else "%small"
-        made = self.at("i8", base, at.offset)
+        address = self.at("i8", base, at.offset)
         if not at.rounded:
-            return made
+            return address
         self.declared.add("declare ptr @llvm.ptrmask.p0.i64(ptr, i64)")
-        return self.at("i8", self.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {made}, i64 {-ALIGN})"), at.ahead)
+        return self.at("i8", self.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {address}, i64 {-ALIGN})"), at.ahead)
 
     def render(self, name: str, has_stack: bool) -> tuple[list[str], list[Definition]]:
         """Return the lines of the function, and the functions ``name_0``, ``name_1``, … of its tables."""

@@ -36,24 +36,24 @@ def call_kernel(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> N
     name = module.add(w._replace(function=w.function._replace(aliases=aliases)))
     count = len(loops.offsets)
     arrays, after = loops.arrays[:count], loops.arrays[count:]
-    given: list[Operand] = [module.address(n, at) for n, at in zip(arrays, loops.offsets, strict=True)]
+    operands: list[Operand] = [module.address(n, at) for n, at in zip(arrays, loops.offsets, strict=True)]
     if w.finish is None:
-        given += map(module.address, after)
+        operands += map(module.address, after)
     partial = module.partial(k.number, plan)
-    given += [partial, module.find_memory(("scratch", k.number))]
+    operands += [partial, module.find_memory(("scratch", k.number))]
     if work.workers > 1 or work.parts == 1:
-        module.call_kernel(code, work, name, given)
+        module.call_kernel(code, work, name, operands)
     elif loops.plan in module.repeated:
-        _call_shared_parts(module, code, work, name, given)
+        _call_shared_parts(module, code, work, name, operands)
     else:
-        _call_parts(code, work, name, given)
+        _call_parts(code, work, name, operands)
     if w.finish:
         code.call_void(module.name(w.finish), [*map(module.address, after), partial, integer(work.parts)])
 
 
-def _call_parts(code: CallList, work: Work, name: str, given: list[Operand]) -> None:
+def _call_parts(code: CallList, work: Work, name: str, operands: list[Operand]) -> None:
     """Call a kernel for one part after the other."""
-    *arrays, partial, scratch = (Local("ptr", code.pointer(x)) for x in given)
+    *arrays, partial, scratch = (Local("ptr", code.pointer(x)) for x in operands)
     with code.loop("0", work.parts) as p:
         lo = code.times(p, work.part)
         hi = code.minimum(code.add(lo, str(work.part)), work.rows)
@@ -61,14 +61,14 @@ def _call_parts(code: CallList, work: Work, name: str, given: list[Operand]) -> 
         code.call_void(name, [*arrays, Local("i64", lo), Local("i64", hi), Local("ptr", own), scratch])
 
 
-def _call_shared_parts(module: ModuleBuilder, code: CallList, work: Work, name: str, given: list[Operand]) -> None:
+def _call_shared_parts(module: ModuleBuilder, code: CallList, work: Work, name: str, operands: list[Operand]) -> None:
     """Call a kernel for one part after the other, through a function that all kernels with the same plan share."""
     inner = CallList()
-    pointers = [f"%p{i}" for i in range(len(given))]
+    pointers = [f"%p{i}" for i in range(len(operands))]
     _call_parts(inner, work, name, [Local("ptr", x) for x in pointers])
     lines, _ = inner.render("", False)
     module.declared |= inner.declared
-    code.call_void(module.name(make_function(lines, *(f"ptr {x}" for x in pointers))), given)
+    code.call_void(module.name(make_function(lines, *(f"ptr {x}" for x in pointers))), operands)
 
 
 def _find_overwritten(module: ModuleBuilder, k: Kernel, arrays: tuple[Node, ...]) -> tuple[tuple[int, int], ...]:
@@ -97,8 +97,8 @@ def call_fourier(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> 
     module.described.append(f"fourier {list(n.args[0].shape)} along {n.data.axis}")
     (*inputs, factors), order = _find_arguments(module, n), order_parts(n)
     results = [module.address(n)] if n.data.is_real else [module.address(n, part * n.size // 2) for part in order]
-    given = [*(inputs if order[0] == 0 else inputs[::-1]), factors, *results]
-    call_whole(module, code, step, emit_fourier(step.plan), given)
+    operands = [*(inputs if order[0] == 0 else inputs[::-1]), factors, *results]
+    call_whole(module, code, step, emit_fourier(step.plan), operands)
 
 
 def call_parts(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
@@ -116,25 +116,25 @@ def _find_arguments(module: ModuleBuilder, n: Node) -> list[Operand]:
 
 
 def call_whole(
-    module: ModuleBuilder, code: CallList, step: ScheduledStep, w: KernelCode, given: Sequence[Operand] | None = None
+    module: ModuleBuilder, code: CallList, step: ScheduledStep, w: KernelCode, operands: Sequence[Operand] | None = None
 ) -> None:
     """Call the kernel of a node without partial results.
 
-    ``given`` are the addresses of its arrays; by default those of the node's arguments and of the node.
+    ``operands`` are the addresses of its arrays; by default those of the node's arguments and of the node.
     """
     n: Node = step.what
     scratch = module.find_memory(("scratch", n.number))
-    arrays = [module.address(x) for x in (*n.args, n)] if given is None else given
+    arrays = [module.address(x) for x in (*n.args, n)] if operands is None else operands
     module.call_kernel(code, step.plan.work, module.add(w), [*arrays, scratch, scratch])
 
 
 def call_spaced(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call the function that writes elements into zeros at regular strides."""
-    given = _describe_scatter(module, step.what)
+    operands = _describe_scatter(module, step.what)
     spaced = Spaced(step.what, step.plan)
     name = module.name(spaced.write())
     module.declared |= spaced.code.declared
-    code.call_void(name, given)
+    code.call_void(name, operands)
 
 
 def call_scatter(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
@@ -143,9 +143,9 @@ def call_scatter(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> 
     plan: ScatterPlan = step.plan
     _, *others = _describe_scatter(module, n)
     base, offset, _ = find_rows(n.args[0], n.data.row)
-    given = [module.address(base, offset), *others]
+    operands = [module.address(base, offset), *others]
     name = module.add(ScatterRows(n, n.number in module.memory.over, plan).write())
-    module.call_kernel(code, plan.work, name, [*given, NULL, NULL])
+    module.call_kernel(code, plan.work, name, [*operands, NULL, NULL])
 
 
 def _describe_scatter(module: ModuleBuilder, n: Node) -> list[Operand]:

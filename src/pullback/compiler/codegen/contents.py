@@ -45,8 +45,10 @@ def _list_segments(traced: Graph, module: Module, nodes: list[Node], slots: dict
             parts.setdefault(n.args[0].number, []).append((slots[n.number], n.data))
 
     def make_host_op(n: Node) -> HostOpRecord:
-        given = [slots[a.number] for a in n.args]
-        return HostOpRecord(source.get(id(n.data), -1), n.number, given, parts.get(n.number) or [(slots[n.number], -1)])
+        inputs = [slots[a.number] for a in n.args]
+        return HostOpRecord(
+            source.get(id(n.data), -1), n.number, inputs, parts.get(n.number) or [(slots[n.number], -1)]
+        )
 
     return tuple(
         Segment(s.name, sorted(s.slots), None if s.host_op is None else make_host_op(s.host_op))

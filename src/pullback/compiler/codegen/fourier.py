@@ -318,12 +318,12 @@ class FourierKernel:
         code, plan, count, copies = self.code, self.plan, self.data.out, CopyWriter(self.dtype, self.width)
         here, times = f"ptr {self._place(buffer, part)}, i64 {step * self.width}", f"{self.one} {factor}"
         if self._has_tiles(count):
-            given = f"{self._describe_rows(rows, base, count)}, {here}, i64 {count}, {times}"
-            code.call_helper(copies.emit_store(code), given)
+            arguments = f"{self._describe_rows(rows, base, count)}, {here}, i64 {count}, {times}"
+            code.call_helper(copies.emit_store(code), arguments)
         elif plan.is_contiguous:
             start = self._find_starts(rows, base, count)[0]
-            given = f"{here}, ptr {start}, i64 {plan.inner}, i64 {count}, {times}"
-            code.call_helper(copies.emit_lanes(code), given)
+            arguments = f"{here}, ptr {start}, i64 {plan.inner}, i64 {count}, {times}"
+            code.call_helper(copies.emit_lanes(code), arguments)
         else:
             starts, each = self._find_starts(rows, base, count), self._value(splat(code, factor, self.one, self.width))
             with code.loop("0", count) as k:
@@ -415,8 +415,8 @@ class FourierKernel:
         for r in factorize(left):
             factors = left // r
             name = PassWriter(r, factors > 1, self.dtype, self.width).emit(code)
-            given = f"ptr {halves[source]}, ptr {halves[1 - source]}, ptr {code.at(self.one, '%w', str(table))}"
-            code.line(f"call void @{name}({given}, i64 {factors}, i64 {stride})")
+            arguments = f"ptr {halves[source]}, ptr {halves[1 - source]}, ptr {code.at(self.one, '%w', str(table))}"
+            code.line(f"call void @{name}({arguments}, i64 {factors}, i64 {stride})")
             table += factors * 2 * (r - 1) if factors > 1 else 0
             left, stride, source = factors, stride * r, 1 - source
         return source
@@ -472,16 +472,16 @@ def _emit_odd_butterfly(legs: list[Pair]) -> list[Pair]:
     half = range(1, (r + 1) // 2)
     sums = {j: (legs[j][0] + legs[r - j][0], legs[j][1] + legs[r - j][1]) for j in half}
     differences = {j: (legs[j][0] - legs[r - j][0], legs[j][1] - legs[r - j][1]) for j in half}
-    made: dict[int, Pair] = {}
+    results: dict[int, Pair] = {}
     for k in half:
         (re, im), turn_re, turn_im = legs[0], legs[0][0].lift(0.0), legs[0][0].lift(0.0)
         for j in half:
             c, s = cos(2 * pi * (j * k % r) / r), sin(2 * pi * (j * k % r) / r)
             re, im = re + sums[j][0] * c, im + sums[j][1] * c
             turn_re, turn_im = turn_re + differences[j][1] * s, turn_im + differences[j][0] * s
-        made[k], made[r - k] = (re + turn_re, im - turn_im), (re - turn_re, im + turn_im)
+        results[k], results[r - k] = (re + turn_re, im - turn_im), (re - turn_re, im + turn_im)
     total_re, total_im = legs[0]
     for j in half:
         total_re, total_im = total_re + sums[j][0], total_im + sums[j][1]
-    made[0] = total_re, total_im
-    return [made[k] for k in range(r)]
+    results[0] = total_re, total_im
+    return [results[k] for k in range(r)]

@@ -157,23 +157,23 @@ class ModuleBuilder:
 
     # ---- calls
 
-    def call_kernel(self, code: CallList, work: Work, name: str, given: Sequence[Operand]) -> None:
+    def call_kernel(self, code: CallList, work: Work, name: str, operands: Sequence[Operand]) -> None:
         """Call a kernel for all its rows, in one thread, or part by part in several.
 
-        ``given`` has the addresses of its arrays, and last those of its partial results and of scratch memory.
+        ``operands`` has the addresses of its arrays, and last those of its partial results and of scratch memory.
         """
         if work.workers > 1:
-            self._call_in_parallel(code, work, name, given)
+            self._call_in_parallel(code, work, name, operands)
         else:
-            code.call_void(name, [*given[:-2], integer(0), integer(work.rows), *given[-2:]])
+            code.call_void(name, [*operands[:-2], integer(0), integer(work.rows), *operands[-2:]])
 
-    def _call_in_parallel(self, code: CallList, work: Work, name: str, given: Sequence[Operand]) -> None:
+    def _call_in_parallel(self, code: CallList, work: Work, name: str, operands: Sequence[Operand]) -> None:
         self._shared += work.time
-        context = code.op(f"alloca [{len(given)} x ptr]")
-        for i, x in enumerate(given):
+        context = code.op(f"alloca [{len(operands)} x ptr]")
+        for i, x in enumerate(operands):
             pointer = code.pointer(x)
             code.line(f"store ptr {pointer}, ptr {code.at('ptr', context, i)}")
-        task = emit_task(name, work, len(given) - 2)
+        task = emit_task(name, work, len(operands) - 2)
         function = self.name(make_function(task.body, "ptr %context", "i64 %part", "i64 %worker", attributes=""))
         code.declared |= {*task.declared, "declare void @parallel(ptr, ptr, i64, i64, i1)"}
         self.imports.add("parallel")

@@ -19,12 +19,12 @@ def emit_task(name: str, work: Work, arrays: int) -> Code:
     a piece of its own.
     """
     code = Code()
-    *given, partials, scratches = [code.load("ptr", "%context", i) for i in range(arrays + 2)]
+    *operands, partials, scratches = [code.load("ptr", "%context", i) for i in range(arrays + 2)]
     lo = code.times("%part", work.part)
     hi = code.minimum(code.add(lo, str(work.part)), work.rows)
     partial = code.at("i8", partials, code.times("%part", work.partial))
     scratch = code.at("i8", scratches, code.times("%worker", round_up(work.scratch)))
-    args = "".join(f"ptr {p}, " for p in given)
+    args = "".join(f"ptr {p}, " for p in operands)
     code.line(f"call void @{name}({args}i64 {lo}, i64 {hi}, ptr {partial}, ptr {scratch})")
     return code
 

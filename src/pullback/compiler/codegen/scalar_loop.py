@@ -40,10 +40,10 @@ class ScalarLoop:
                 self.values[x.number] = read_vector(code, cell, x.dtype, 1, None)
             for i, x in enumerate(inputs[loop.xs :], loop.xs):
                 self.values[x.number] = read_vector(code, element_of(code, x, f"%a{i}", row), x.dtype, 1, None)
-            made = [self._emit(n) for n in outputs]
-            for v, cell in zip(made, cells, strict=False):
+            values = [self._emit(n) for n in outputs]
+            for v, cell in zip(values, cells, strict=False):
                 write_vector(code, v, cell, None)
-            for i, (n, v) in enumerate(zip(outputs, made, strict=True)):
+            for i, (n, v) in enumerate(zip(outputs, values, strict=True)):
                 if i >= loop.carry and i in self.results:
                     write_vector(code, v, element_of(code, n, f"%a{self.results[i]}", row), None)
         for i, (x, cell) in enumerate(zip(loop.carry_inputs, cells, strict=True)):
@@ -82,5 +82,5 @@ class ScalarLoop:
         if n.kind is CAST:
             return args[0].cast(code_of(n.dtype))
         op, params = n.data
-        made = emit_scalar(self.code, op, params, args, 1, code_of(n.dtype))
-        return made.round_product() if n.number in self.shared else made
+        value = emit_scalar(self.code, op, params, args, 1, code_of(n.dtype))
+        return value.round_product() if n.number in self.shared else value

@@ -130,8 +130,8 @@ class Scan(AxisKernel):
         here = self.code.add(way, self._offset(p))
         there = self.code.add(way, self._offset(p, -1)) if self.lag else here
         xs = [self._read(x, there, acc.width, mask) for x in others] + [self._read(last, here, acc.width, mask)]
-        made: Value = self.lower.emit(VectorFunctions(self.code), acc, *xs)
-        return made
+        combined: Value = self.lower.emit(VectorFunctions(self.code), acc, *xs)
+        return combined
 
     def _start(self, way: str, width: int, mask: str | None) -> Value | None:
         """Emit the first result of a scan, and return its accumulator."""

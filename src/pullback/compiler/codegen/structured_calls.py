@@ -26,10 +26,10 @@ def call_structure(
     n: Node = step.what
     plan: StructurePlan = step.plan
     results = {r.data: r for r in step.stored}
-    given: list[Operand] = [module.address(*find_contiguous(x)) for x in (*n.args, *results.values())]
+    operands: list[Operand] = [module.address(*find_contiguous(x)) for x in (*n.args, *results.values())]
     places = {r: len(n.args) + at for at, r in enumerate(results)}
     if plan.is_in_registers:
-        function = _write_scalar_loop(module, n, places, len(given))
+        function = _write_scalar_loop(module, n, places, len(operands))
     else:
         names, described = [], []
         for body in plan.bodies:
@@ -40,10 +40,10 @@ def call_structure(
             described += [f"  {line}" for line in inner.described]
         module.described += [f"{n.name} {' '.join(map(str, n.data.counts))}:", *described]
         writer = WRITERS[n.kind](n, plan, names, places)
-        function = writer.write(len(given))
+        function = writer.write(len(operands))
         module.helpers.update(writer.code.helpers)
         module.declared |= writer.code.declared
-    code.call_void(module.name(function), [*given, module.find_memory(("scratch", n.number))])
+    code.call_void(module.name(function), [*operands, module.find_memory(("scratch", n.number))])
 
 
 def _write_scalar_loop(module: ModuleBuilder, n: Node, results: dict[int, int], params: int) -> Function:

@@ -193,11 +193,11 @@ class ElementsWriter:
             x or code.op(f"load {self.vector}, ptr {self._at(a, i)}, align {self.size}")
             for a, x in zip(arrays, self.numbers, strict=True)
         ]
-        made = emit_scalar(
+        result = emit_scalar(
             code, self.op, {}, [Value(code, n, self.dtype, self.width) for n in names], self.width, self.dtype
         )
-        code.line(f"store {self.vector} {made.name}, ptr {self._at(z, i)}, align {self.size}")
-        size = made.like(code.call(f"llvm.fabs.{made.suffix}", made.type, [(made.type, made.name)]))
+        code.line(f"store {self.vector} {result.name}, ptr {self._at(z, i)}, align {self.size}")
+        size = result.like(code.call(f"llvm.fabs.{result.suffix}", result.type, [(result.type, result.name)]))
         odd = size.compare("uge", float("inf"))
         before = code.op(f"load {odd.type}, ptr {self.bad}")
         code.line(f"store {odd.type} {code.op(f'or {odd.type} {before}, {odd.name}')}, ptr {self.bad}")

@@ -91,8 +91,8 @@ class SumsWriter:
         self.code = code = Code()
         result = write()
         head = f"define {linkage}{kind} @{name}({parameters}) {{"
-        made = define_function(head, code.body, "void" if result is None else f"{kind} {result}")
-        self.functions.append(made.text)
+        function = define_function(head, code.body, "void" if result is None else f"{kind} {result}")
+        self.functions.append(function.text)
         self.declared |= code.declared
 
     # ---- what the functions are made of
@@ -221,8 +221,8 @@ class SumsWriter:
                     row = self._at(first, code.op(f"mul i64 {i}, %inner"))
                     self._add(self.vector, total, self._load(row, mask))
                 self._add(self.vector, total, self._load(to, mask))
-                made = code.op(f"load {self.vector}, ptr {total}")
-                code.write(made, to, self.number, self.size, self.width, mask)
+                sums = code.op(f"load {self.vector}, ptr {total}")
+                code.write(sums, to, self.number, self.size, self.width, mask)
 
             self._emit_if(f"sge i64 {left}, {self.width}", partial(add, True), partial(add, False))
 
@@ -279,9 +279,11 @@ class SumsWriter:
             with code.loop("0", "%outer") as i:
                 x = self._at("%x", code.op(f"mul i64 {i}, {each}"))
                 z = self._at("%z", code.op(f"mul i64 {i}, %inner"))
-                given = f"ptr {x}, ptr {z}, i64 %count, i64 %inner"
-                by_cells = partial(code.line, f"call void @narrow(ptr {cells}, {given})")
-                self._emit_if(f"eq i1 {is_narrow}, true", by_cells, partial(code.line, f"call void @columns({given})"))
+                arguments = f"ptr {x}, ptr {z}, i64 %count, i64 %inner"
+                by_cells = partial(code.line, f"call void @narrow(ptr {cells}, {arguments})")
+                self._emit_if(
+                    f"eq i1 {is_narrow}, true", by_cells, partial(code.line, f"call void @columns({arguments})")
+                )
 
         def sum_rows() -> None:
             code.line("call void @rows(ptr %x, ptr %z, i64 %outer, i64 %count)")

@@ -102,13 +102,13 @@ class Body:
 
     def select(self, inputs: Sequence[int], outputs: Sequence[Any]) -> Body:
         """Return the part of the body that computes ``outputs`` from the values ``inputs``."""
-        given = {*inputs}
-        needed = {o.number for o in outputs if type(o) is Ref} - given
+        selected = {*inputs}
+        needed = {o.number for o in outputs if type(o) is Ref} - selected
         kept = []
         for e in reversed(self.equations):
             if not needed.isdisjoint(e.results):
                 kept.append(e)
-                needed.update(a.number for a in e.args if type(a) is Ref and a.number not in given)
+                needed.update(a.number for a in e.args if type(a) is Ref and a.number not in selected)
         return Body(inputs, kept[::-1], outputs, self.likes, self.open_trace)
 
     @staticmethod
@@ -135,10 +135,10 @@ class Body:
                 continue
             z = e.run(hooks.capture_operands([env[a.number] if type(a) is Ref else a for a in e.args]))
             env.update(zip(e.results, z if type(z) is tuple else (z,), strict=True))
-        made = Body(self.inputs[len(captured) :], kept, self.outputs, self.likes, self.open_trace)
-        used = [number for number in env if number in made.list_used()]
-        made.inputs = [*used, *made.inputs]
-        return made, {keys.get(number, number): env[number] for number in used}
+        body = Body(self.inputs[len(captured) :], kept, self.outputs, self.likes, self.open_trace)
+        used = [number for number in env if number in body.list_used()]
+        body.inputs = [*used, *body.inputs]
+        return body, {keys.get(number, number): env[number] for number in used}
 
     def take_captured(self, own: dict[Any, Tensor], every: dict[Any, Tensor]) -> Body:
         """Return the body with the values that it and other bodies captured (``every``) as its first inputs."""
@@ -222,11 +222,11 @@ class CaptureOps(hooks.Observer):
 
     def capture(self, args: Sequence[Any]) -> list[Any]:
         """Return operands of an op; those from outside become inputs of the body, unless a transform runs the op."""
-        given = [a.read() if isinstance(a, Tensor) else a for a in args]
-        levels = [level_of(a) for a in given]
+        operands = [a.read() if isinstance(a, Tensor) else a for a in args]
+        levels = [level_of(a) for a in operands]
         if not 0 < max(levels, default=0) < self.trace.level:
             return list(args)
-        return [self.trace.capture(a) if level else a for a, level in zip(given, levels, strict=True)]
+        return [self.trace.capture(a) if level else a for a, level in zip(operands, levels, strict=True)]
 
     def perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         return perform_observed(op, self.capture(args), params, CaptureOps)
@@ -273,9 +273,9 @@ class BodyTrace(Trace):
             self.observed.__exit__(None, None, None)
 
     def add_input(self, shape: Shape, dtype: Any, weak: Any = None) -> Symbol:
-        made = self._add_input(shape, dtype, weak)
-        self.inputs_given.append(made.node.number)
-        return freeze(made, INPUT)  # type: ignore[no-any-return]
+        symbol = self._add_input(shape, dtype, weak)
+        self.inputs_given.append(symbol.node.number)
+        return freeze(symbol, INPUT)  # type: ignore[no-any-return]
 
     def _add_input(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
         node = self.graph.add_input(shape, dtype)
@@ -381,21 +381,21 @@ class BodyTrace(Trace):
     def cast(self, x: Node, dtype: Any) -> Node:
         if self.depth or x.dtype == dtype:
             return super().cast(x, dtype)
-        given = [Symbol(self, x)]
-        made: Symbol = self._record(
+        inputs = [Symbol(self, x)]
+        result: Symbol = self._record(
             lambda xs: np.astype(join_array(xs[0]), dtype),
             None,
-            given,
+            inputs,
             lambda: Symbol(self, Trace.cast(self, x, dtype)),
         )
-        node: Node = made.node
+        node: Node = result.node
         return node
 
     def as_symbol(self, x: Any) -> Symbol:
-        made = super().as_symbol(self.capture(x))
-        if made.node.number not in self.likes and made.node.kind is CONSTANT:
-            self.constants[made.node.number] = made.node.data
-        return made
+        symbol = super().as_symbol(self.capture(x))
+        if symbol.node.number not in self.likes and symbol.node.kind is CONSTANT:
+            self.constants[symbol.node.number] = symbol.node.data
+        return symbol
 
     def stop(self, x: Symbol) -> Symbol:
         """Record that transforms shall not follow a value; they apply when the body is run again."""
@@ -408,6 +408,6 @@ class BodyTrace(Trace):
         if x.node.number in self.stopped or self.depth:
             return x
         node = self.graph.add(OPAQUE, (x.node,), x.shape, x.node.dtype, (how, {}))
-        made: Symbol = self._record(lambda xs: how(xs[0]), None, [x], lambda: Symbol(self, node, x.weak))
-        self.stopped.add(made.node.number)
-        return made
+        result: Symbol = self._record(lambda xs: how(xs[0]), None, [x], lambda: Symbol(self, node, x.weak))
+        self.stopped.add(result.node.number)
+        return result

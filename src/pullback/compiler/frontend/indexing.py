@@ -91,15 +91,15 @@ def find_positions(shape: Shape, pick: Callable[[Any], Any]) -> tuple[Any, int]:
         np.asarray(pick(np.broadcast_to(along, shape)), np.int64) * prod(shape[i + 1 :])
         for i, along in enumerate(places)
     )
-    made = np.asarray(found, np.int64)
+    positions = np.asarray(found, np.int64)
     for kept in range(len(shape) - 1, 0, -1):
         rest = shape[len(shape) - kept :]
         block = prod(rest)
-        if made.ndim >= kept and made.shape[made.ndim - kept :] == rest and block:
-            lines = made.reshape(-1, block)
+        if positions.ndim >= kept and positions.shape[positions.ndim - kept :] == rest and block:
+            lines = positions.reshape(-1, block)
             if not np.any(lines[:, :1] % block) and np.array_equal(lines, lines[:, :1] + np.arange(block)):
-                return lines[:, 0].reshape(made.shape[: made.ndim - kept]) // block, kept
-    return made, 0
+                return lines[:, 0].reshape(positions.shape[: positions.ndim - kept]) // block, kept
+    return positions, 0
 
 
 # ---- a few places of a narrow last axis
@@ -164,7 +164,7 @@ def lower_gather(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -
         if scatters:
             return np.sum(np.reshape(x, apart), axis=axis + 1, dtype=x.dtype)
         return np.reshape(np.broadcast_to(np.expand_dims(x, axis + 1), apart), shape)
-    given = check_positions(t, PositionCheck(op.name, whole[axis]), at)
+    positions = check_positions(t, PositionCheck(op.name, whole[axis]), at)
     if (
         0 < batch == axis == len(whole) - 1
         and prod(at.shape[batch:]) == 1
@@ -172,13 +172,13 @@ def lower_gather(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -
     ):
         rows = (*whole[:batch], 1)
         x = np.reshape(x, rows) if scatters else x
-        return np.reshape(_select_one_of_each_row(t, x, np.reshape(given, rows), whole, scatters), shape)
+        return np.reshape(_select_one_of_each_row(t, x, np.reshape(positions, rows), whole, scatters), shape)
     kept, between = len(whole) - 1 - axis, axis - batch
     if axis:
         inner = at.shape[batch:]
         starts = np.arange(prod(whole[:axis])).reshape(whole[:axis] + (1,) * len(inner)) * whole[axis]
-        given = np.reshape(given, at.shape[:batch] + (1,) * between + inner) + starts
-    return scatter_rows(t, x, given, whole, kept) if scatters else take_rows(t, x, given, kept)
+        positions = np.reshape(positions, at.shape[:batch] + (1,) * between + inner) + starts
+    return scatter_rows(t, x, positions, whole, kept) if scatters else take_rows(t, x, positions, kept)
 
 
 def _count_repeats(at: Node, length: int) -> int:
@@ -250,9 +250,9 @@ def lower_gather_nd(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]
     if at.dtype.kind not in "iu" or not at.size or not at.shape[-1]:
         return t.add_host_op(op, args, params)
     depth = at.shape[-1]
-    given = check_positions(t, CoordinateCheck(op.name, whole[:depth]), at)
+    coordinates = check_positions(t, CoordinateCheck(op.name, whole[:depth]), at)
     kept = len(whole) - depth
-    return scatter_rows(t, x, given, whole, kept) if scatters else take_rows(t, x, given, kept)
+    return scatter_rows(t, x, coordinates, whole, kept) if scatters else take_rows(t, x, coordinates, kept)
 
 
 # ---- by segment
@@ -280,17 +280,17 @@ def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any])
     start = _find_identity(combine, x.dtype)
     if len(shape) == 1:
         masked = np.where(inside, x, np.asarray(start, x.dtype))
-        made = scatter_rows(t, masked, np.where(inside, ids, 0), shape, 0, combine, start)
+        rows = scatter_rows(t, masked, np.where(inside, ids, 0), shape, 0, combine, start)
     else:
         at = np.where(inside, ids, many)
-        made = scatter_rows(t, x, at, (many + 1, *shape[1:]), len(shape) - 1, combine, start)[:many]
+        rows = scatter_rows(t, x, at, (many + 1, *shape[1:]), len(shape) - 1, combine, start)[:many]
     if combine == "add" or x.dtype.kind != "f":
-        return made
+        return rows
     # Members are counted, because an infinity may also be the extreme of a segment with members.
     members = scatter_rows(t, np.astype(inside, np.int32), np.where(inside, ids, 0), (many,), 0)
     limits = np.finfo(x.dtype)
     empty = np.asarray(limits.min if combine == "maximum" else limits.max, x.dtype)
-    return np.where(np.reshape(members == 0, (many,) + (1,) * (len(shape) - 1)), empty, made)
+    return np.where(np.reshape(members == 0, (many,) + (1,) * (len(shape) - 1)), empty, rows)
 
 
 COMBINED = {"segments": "add", "largest of segments": "maximum", "smallest of segments": "minimum"}

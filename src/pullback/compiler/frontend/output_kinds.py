@@ -47,11 +47,11 @@ class OutputKinds:
     ``floats``: whether each output is a Python float.
     """
 
-    def __init__(self, trace: Trace, leaves: Sequence[Any], given: Sequence[Any], outputs: Sequence[Node]) -> None:
+    def __init__(self, trace: Trace, leaves: Sequence[Any], arguments: Sequence[Any], outputs: Sequence[Node]) -> None:
         self.lists = [isinstance(leaf[2], np.dtype) for leaf in leaves]
         self.numbers = sum(1 << i for i, leaf in enumerate(leaves) if leaf[2])  # Python's, as bits
-        self.weak = [isinstance(x, Weak) for x in given]
-        self.fixed: list[Any] = [self._find_fixed(x) for x in given]
+        self.weak = [isinstance(x, Weak) for x in arguments]
+        self.fixed: list[Any] = [self._find_fixed(x) for x in arguments]
         self.given_back = [n.number in trace.given_back for n in outputs]
         self.takes = self._find_arguments(trace, outputs)
         rows = zip(self.weak, self.takes, strict=True)

@@ -47,9 +47,9 @@ def infer_dtype(op: Op, dtypes: tuple[Any, ...], params: FrozenParams) -> np.dty
     if isinstance(op.lower, view | pieces):
         common: np.dtype[Any] = np.result_type(*op.promote([make_example(d) for d in dtypes]))
         return common
-    given = {**params, "axis": 0} if isinstance(op.lower, fold | scan | position) else dict(params)
+    settings = {**params, "axis": 0} if isinstance(op.lower, fold | scan | position) else dict(params)
     with np.errstate(all="ignore"):
-        dtype: np.dtype[Any] = np.asarray(op.perform(values, given)).dtype
+        dtype: np.dtype[Any] = np.asarray(op.perform(values, settings)).dtype
     return dtype
 
 
@@ -87,7 +87,7 @@ def _infer_from_shapes(op: Op, likes: tuple[Any, ...], params: dict[str, Any]) -
     try:
         shape = tuple(op.acts.shape(op.name, [shape for shape, _ in likes], params))
         with np.errstate(all="ignore"):
-            out = op.perform([np.ones([min(n, 2) for n in given], dtype) for given, dtype in likes], params)
+            out = op.perform([np.ones([min(n, 2) for n in lengths], dtype) for lengths, dtype in likes], params)
     except Exception:  # a kernel may be the user's; errors about the arguments are raised when it runs on them
         return None
     return (shape, out.dtype) if isinstance(out, np.ndarray) and len(shape) == out.ndim else None

@@ -31,8 +31,8 @@ class SingularityCheck(OnHost):
     def perform(self, values: Sequence[Any], params: dict[str, Any]) -> Any:
         """Raise the op's own error, or ours if the op, with other rounding, finds no singular matrix."""
         (x,) = values
-        given = [x, np.ones((*x.shape[:-1], 1), x.dtype)] if len(self.op.inputs) > 1 else [x]
-        self.op.perform(given, params)
+        operands = [x, np.ones((*x.shape[:-1], 1), x.dtype)] if len(self.op.inputs) > 1 else [x]
+        self.op.perform(operands, params)
         if x.size and np.linalg.cond(x).max() > NEARLY_SINGULAR:
             raise MatrixError(f"{self.name}: a matrix is singular (got shape {x.shape}).")
         return x

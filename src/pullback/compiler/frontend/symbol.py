@@ -52,9 +52,9 @@ class Symbol(Wrapped):
         self.traced_by, self.node, self.weak, self.source = trace, node, weak, None
 
     def twin(self) -> Symbol:
-        made = Symbol(self.traced_by, self.node, self.weak)
-        made.source = self.source
-        return made
+        copy = Symbol(self.traced_by, self.node, self.weak)
+        copy.source = self.source
+        return copy
 
     @property
     def is_in_order(self) -> bool:
@@ -86,11 +86,11 @@ class Symbol(Wrapped):
 
     def lay_out(self, strides: Sequence[int]) -> Symbol:
         """Return the symbol of an array with memory of its own, its axes in the order of these strides."""
-        made = self.twin()
-        made.source = close_gaps(self.shape, strides)
-        if made.source == compute_strides(self.shape) and self.node.kind is not VIEW:
-            made.source = None
-        return made
+        copy = self.twin()
+        copy.source = close_gaps(self.shape, strides)
+        if copy.source == compute_strides(self.shape) and self.node.kind is not VIEW:
+            copy.source = None
+        return copy
 
     @property
     def shape(self) -> Shape:
@@ -208,32 +208,32 @@ class Source(NamedTuple):
             return _combine_strides(tuple([_get_layout(a) for a in self.args]))
         # Small arrays have the same order, and a product of large ones would take long; a function may check the shape.
         if not self.op.makes_views and type(self.op) is not HostFunction:
-            made = self._run([_make_small_model(a) for a in self.args])
-            if made is not None and made.ndim == len(shape):
-                return close_gaps(shape, made.strides)
-        made = self._run([_make_model(a) for a in self.args])
-        return None if made is None else tuple(step // made.itemsize for step in made.strides)
+            result = self._run([_make_small_model(a) for a in self.args])
+            if result is not None and result.ndim == len(shape):
+                return close_gaps(shape, result.strides)
+        result = self._run([_make_model(a) for a in self.args])
+        return None if result is None else tuple(step // result.itemsize for step in result.strides)
 
     def _run(self, models: list[Any]) -> Any:
         """Return the result of the kernel for example arrays; None if it fails, or if it is no array with axes."""
         try:
             with np.errstate(all="ignore"), compile_nothing():
-                made = self.op.perform(models, self.params)
+                result = self.op.perform(models, self.params)
         except Exception:  # such as a matrix that has no factors: results of linear algebra are in C order
             return None
-        return made if isinstance(made, np.ndarray) and made.ndim > 1 else None
+        return result if isinstance(result, np.ndarray) and result.ndim > 1 else None
 
 
-def note_source(made: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def note_source(result: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return the result of a call, with the call as its source if an argument is not in C order."""
-    if type(made) is Symbol and len(made.node.shape) > 1:
+    if type(result) is Symbol and len(result.node.shape) > 1:
         for a in args:
             if not (_is_in_order(a) if not (op.makes_views and type(a) is Symbol) else a.source is None):
-                made = made.twin()  # a node may be that of an argument
-                given = [a.twin() if type(a) is Symbol else a for a in args]  # a write changes ``a`` itself
-                made.source = Source(op, given, params)
+                result = result.twin()  # a node may be that of an argument
+                operands = [a.twin() if type(a) is Symbol else a for a in args]  # a write changes ``a`` itself
+                result.source = Source(op, operands, params)
                 break
-    return made
+    return result
 
 
 def close_gaps(shape: Shape, strides: Sequence[int]) -> tuple[int, ...]:
@@ -284,15 +284,15 @@ def _get_layout(a: Any) -> tuple[Shape, tuple[int, ...]]:
 @lru_cache(1024)
 def _combine_strides(layouts: tuple[tuple[Shape, tuple[int, ...]], ...]) -> tuple[int, ...]:
     """Return the strides, in elements, of the result of an elementwise op on arrays of these shapes and strides."""
-    given = [as_strided(np.zeros(1, np.int8), *layout) for layout in layouts]  # bytes that are all the same one
-    made = np.nditer([*given, None], ["zerosize_ok"], op_dtypes=[np.int8] * (len(given) + 1)).operands[-1]
-    return made.strides
+    models = [as_strided(np.zeros(1, np.int8), *layout) for layout in layouts]  # bytes that are all the same one
+    result = np.nditer([*models, None], ["zerosize_ok"], op_dtypes=[np.int8] * (len(models) + 1)).operands[-1]
+    return result.strides
 
 
 def separate(z: Any) -> Any:
     """Return the result of a formula as one that shares no memory with an argument and is in C order."""
     if type(z) is not Symbol:
         return z
-    made = z.twin()
-    made.source = compute_strides(made.shape) if made.node.kind is VIEW else None
-    return made
+    copy = z.twin()
+    copy.source = compute_strides(copy.shape) if copy.node.kind is VIEW else None
+    return copy

@@ -156,9 +156,9 @@ class Trace:
         """
         node = self.graph.add_input(shape, dtype)
         if not isinstance(weak, np.dtype):
-            made = Symbol(self, node, weak)
-            made.source = strides
-            return cast("Symbol", freeze(made, INPUT))
+            symbol = Symbol(self, node, weak)
+            symbol.source = strides
+            return cast("Symbol", freeze(symbol, INPUT))
         narrow = self.cast(node, weak)
         self.lists[narrow.number] = node
         return cast("Symbol", freeze(Symbol(self, narrow), INPUT))
@@ -235,9 +235,9 @@ class Trace:
     def _add_tensor(self, x: Tensor, dtype: Any) -> Node:
         if x.level and x.shape is not None:  # a selection by a mask has no shape, and raises
             raise TransformedArgument
-        made = self.graph.add_constant(x.value, dtype)
-        self.tensors.add(made.number)
-        return made
+        node = self.graph.add_constant(x.value, dtype)
+        self.tensors.add(node.number)
+        return node
 
     def find_weak_dtype(self, x: Any, strong: list[Any]) -> Any:
         """Return the dtype that a Python number gets among arrays; None for anything else, and if it is alone."""
@@ -293,18 +293,18 @@ class Trace:
         if op.custom:
             return tuple(self.as_symbol(z) for z in op.run_checked([self.as_symbol(a) for a in args]).values)
         try:
-            made = self._perform(op, args, params)
+            result = self._perform(op, args, params)
         except OverflowError as error:
             raise op.translate_error(op, error, args, params) from None
-        return note_source(made, op, args, params)
+        return note_source(result, op, args, params)
 
     def _perform(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         lower = op.lower
         if isinstance(lower, made_of) and not any(map(_is_rare_float, args)):
-            made = lower.formula(*([args] if op.variadic else args), **params)
-            return self.as_symbol(made) if isinstance(made, RAW) else separate(made)
-        if op.name in SMALL_MATRICES and (made := lower_small_matrices(self, op, args, params)) is not None:
-            return made
+            result = lower.formula(*([args] if op.variadic else args), **params)
+            return self.as_symbol(result) if isinstance(result, RAW) else separate(result)
+        if op.name in SMALL_MATRICES and (result := lower_small_matrices(self, op, args, params)) is not None:
+            return result
         is_square = op.kernel is np.power and type(args[1]) is int and args[1] == 2
         if is_square and _get_kind(args[0]) in (bool, np.dtype(bool)):
             return self.perform(BY_KERNEL[np.square], args[:1], {})  # as NumPy: other dtypes
@@ -346,12 +346,12 @@ class Trace:
         if op.lower.fails and self.checks is None:
             return self.add_host_op(OnHost(op), args, params)
         shape = tuple(op.acts.shape(op.name, [n.shape for n in nodes], params))
-        made = Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), self.find_line()))
+        factors = Symbol(self, self.graph.add(OPAQUE, nodes, shape, nodes[0].dtype, (op, params), self.find_line()))
         if op.lower.fails:
             is_vector = len(nodes[-1].shape) == 1
-            failed = np.any(np.isnan(made[..., 0] if is_vector else made[..., 0, 0]))
+            failed = np.any(np.isnan(factors[..., 0] if is_vector else factors[..., 0, 0]))
             self.add_check(self.as_node(failed), RerunCheck(), failed)
-        return made
+        return factors
 
     def lower_map(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Symbol:
         dtypes, shapes = tuple([_get_kind(a) for a in args]), tuple([_get_shape(a) for a in args])
@@ -365,10 +365,10 @@ class Trace:
         if wanted is None:
             return cast("Symbol", self.add_host_op(op, [self.as_symbol(a) for a in args], params))
         nodes = [self.as_node(a, w) for a, w in zip(args, wanted, strict=True)]
-        made = Symbol(self, self.graph.add(MAP, nodes, shape, dtype, (op, params), self.find_line()), weak)
+        result = Symbol(self, self.graph.add(MAP, nodes, shape, dtype, (op, params), self.find_line()), weak)
         if weak is int and self.checks is not None:
-            self._check_integer(op, nodes, made.node)
-        return made
+            self._check_integer(op, nodes, result.node)
+        return result
 
     def _check_integer(self, op: Any, args: Sequence[Node], result: Node) -> None:
         """Let the program raise if Python's integers would give a result of more than 64 bits, or raise an error."""
@@ -421,8 +421,8 @@ class Trace:
             return cast("Symbol", self.add_host_op(op, [x], params))
         axes = resolve_reduced_axes(len(source.shape), params["axis"], op.name)
         left = tuple(n for i, n in enumerate(source.shape) if i not in axes)
-        made = self.graph.add(FOLD, (source,), left, dtype, Fold(op, axes), self.find_line()) if axes else source
-        return Symbol(self, self.reshape_node(made, op.acts.shape(op.name, [source.shape], params)))
+        node = self.graph.add(FOLD, (source,), left, dtype, Fold(op, axes), self.find_line()) if axes else source
+        return Symbol(self, self.reshape_node(node, op.acts.shape(op.name, [source.shape], params)))
 
     def lower_view(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a view; its kernel, run on an array with the layout of the argument, gives its offset and strides."""
@@ -443,20 +443,20 @@ class Trace:
     def _find_view(self, op: Any, source: Node, params: dict[str, Any]) -> tuple[bool, Shape, Any]:
         """Return whether it is a view of the node itself, its shape, and its offset and strides if it is a view."""
         whole, base = make_bytes_like(source)
-        made = np.asarray(op.run_guarded(lambda: op.run(whole, *params.values()), [source], params))
-        if not made.shape and not np.may_share_memory(made, whole):  # one element
+        view = np.asarray(op.run_guarded(lambda: op.run(whole, *params.values()), [source], params))
+        if not view.shape and not np.may_share_memory(view, whole):  # one element
             at, _ = find_positions(source.shape, lambda along: op.run(along, *params.values()))
             steps = zip(np.unravel_index(int(at), source.shape), whole.strides, strict=True)
             offset = sum(int(i) * step for i, step in steps)
             return base is source, (), (offset + (source.data.offset if base is not source else 0), ())
-        if made.size and not np.may_share_memory(made, whole) and source.kind is VIEW:
+        if view.size and not np.may_share_memory(view, whole) and source.kind is VIEW:
             base = source  # a view of the elements in C order
             whole = np.zeros(source.shape, np.int8)
-            made = np.asarray(op.run(whole, *params.values()))
-        if not made.size or not np.may_share_memory(made, whole):
-            return True, made.shape, None
+            view = np.asarray(op.run(whole, *params.values()))
+        if not view.size or not np.may_share_memory(view, whole):
+            return True, view.shape, None
         begin = find_start(whole, source if base is not source else None)
-        return base is source, made.shape, (made.__array_interface__["data"][0] - begin, made.strides)
+        return base is source, view.shape, (view.__array_interface__["data"][0] - begin, view.strides)
 
     def pick_elements(self, op: Any, source: Node, params: dict[str, Any]) -> Any:
         """Return picked elements of an input that are no view; the kernel, run on element numbers, says which."""
@@ -521,9 +521,9 @@ class Trace:
     def put_apart(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
         """Return zeros with one piece whose elements are not contiguous."""
         (index,) = op.lower.places([x.shape], **params)
-        made = place_view(self, x, shape, index) if x.size else None
-        if made is not None:
-            return made
+        result = place_view(self, x, shape, index) if x.size else None
+        if result is not None:
+            return result
         parts = index if type(index) is tuple else (index,)
         if not x.size or x.dtype == bool:
             return self.add_host_op(op, [Symbol(self, x)], params)
@@ -566,8 +566,8 @@ class Trace:
         """
         inner = Trace()
         inner.checks = [] if checked and self.checks is not None else None
-        given = [Symbol(inner, inner.graph.add_input(like.shape, like.dtype), like.weak) for like in body.input_likes]
-        inner.graph.outputs = [inner.as_node(z) for z in body(given)]
+        inputs = [Symbol(inner, inner.graph.add_input(like.shape, like.dtype), like.weak) for like in body.input_likes]
+        inner.graph.outputs = [inner.as_node(z) for z in body(inputs)]
         if inner.checks:
             inner.graph.outputs += [inner.join_checks(), *(n for n, _ in inner.graph.checks)]
         inner.finish()
@@ -583,8 +583,8 @@ class Trace:
     def add_loop(self, body: Any, constants: int, carry: int, length: int, reverse: bool, args: Sequence[Any]) -> Any:
         """Add a loop with a known number of steps."""
         graph = self.trace_body(body, checked=True)
-        made = self.add_structure(LOOP, Loop(graph, constants, carry, length, reverse), args)
-        results, checks = made[: len(body.outputs)], made[len(body.outputs) :]
+        outputs = self.add_structure(LOOP, Loop(graph, constants, carry, length, reverse), args)
+        results, checks = outputs[: len(body.outputs)], outputs[len(body.outputs) :]
         if checks and self.checks is not None:
             self.checks.append(np.any(checks[0]))
             self.graph.checks += [(z.node, op) for z, (_, op) in zip(checks[1:], graph.checks, strict=True)]
@@ -614,10 +614,10 @@ class Trace:
                 Symbol(self, self.graph.add(PART, (whole,), shape, dtype, i)) for i, (shape, dtype) in enumerate(likes)
             )
         shape, dtype = likes
-        made = self.graph.add(OPAQUE, nodes, shape, dtype, (op, params), self.find_line())
+        node = self.graph.add(OPAQUE, nodes, shape, dtype, (op, params), self.find_line())
         if any(a is self.order for a in args):
-            self.latest = made
-        return Symbol(self, made)
+            self.latest = node
+        return Symbol(self, node)
 
 
 def _get_kind(a: Any) -> Any:

@@ -89,9 +89,9 @@ class Node:
         return f"%{self.number}"
 
     def __str__(self) -> str:
-        given = ", ".join(map(repr, self.args))
+        listed = ", ".join(map(repr, self.args))
         how = self.kind.describe(self)
-        return f"{self!r} = {self.name}({given}){how} : {self.dtype}{list(self.shape)}".replace("()", "", 1)
+        return f"{self!r} = {self.name}({listed}){how} : {self.dtype}{list(self.shape)}".replace("()", "", 1)
 
 
 @dataclass
@@ -145,12 +145,12 @@ class Graph:
 
         ``args`` are the arguments in the new graph.
         """
-        new, made = self.copy_inputs()
+        new, new_nodes = self.copy_inputs()
         for n in self.nodes:
             if n.kind is not INPUT:
-                args = [made[a.number] for a in n.args]
-                made[n.number] = rule(new, n, args) or new.copy_node(n, args)
-        new.outputs = [made[o.number] for o in self.outputs]
+                args = [new_nodes[a.number] for a in n.args]
+                new_nodes[n.number] = rule(new, n, args) or new.copy_node(n, args)
+        new.outputs = [new_nodes[o.number] for o in self.outputs]
         return new
 
     def copy_inputs(self) -> tuple[Graph, dict[int, Node]]:

@@ -111,8 +111,8 @@ def _evaluate_cast(n: Node, x: Any) -> Any:
 
 def _evaluate_fold(n: Node, x: Any) -> Any:
     op, axes = n.data
-    given = {**op.params, "axis": axes, "keepdims": False}
-    return op.perform([x], {k: given[k] for k in op.params})
+    settings = {**op.params, "axis": axes, "keepdims": False}
+    return op.perform([x], {k: settings[k] for k in op.params})
 
 
 def _evaluate_view(n: Node, x: Any) -> Any:

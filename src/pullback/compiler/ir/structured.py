@@ -141,9 +141,9 @@ class Loop(Structure):
         constants, carry = values[: self.constants], list(values[self.constants : self.xs])
         ys = [np.empty(shape, dtype) for shape, dtype in self.result_likes[self.carry :]]
         for t in range(self.length)[:: -1 if self.reverse else 1]:
-            made = run_body(self.body, [*constants, *carry, *(x[t] for x in values[self.xs :])])
-            carry = list(made[: self.carry])
-            for y, z in zip(ys, made[self.carry :], strict=True):
+            results = run_body(self.body, [*constants, *carry, *(x[t] for x in values[self.xs :])])
+            carry = list(results[: self.carry])
+            for y, z in zip(ys, results[self.carry :], strict=True):
                 y[t] = z
         return [*carry, *ys]
 

@@ -13,9 +13,9 @@ from pullback.errors import CompileError
 
 def _compare(b: MathBuilder, word: str, x: Value, y: Value) -> Value:
     x, y = b.lift_both(x, y)
-    made: Value = x.compare(word, y)
-    b.compared[made.name] = x.dtype
-    return made
+    result: Value = x.compare(word, y)
+    b.compared[result.name] = x.dtype
+    return result
 
 
 def equal(b: MathBuilder, x: Value, y: Value) -> Value:
@@ -132,12 +132,12 @@ def _choose(b: MathBuilder, one: Value, other: Value, word: str, logic: str) -> 
         if bound:  # a constant that is neither zero nor NaN: one instruction
             return b.select(y.compare("o" + word, x), y, x)
         return b.select(x.compare("u" + word, y), x, y)
-    made = b.select(x.compare("o" + word, y), x, y)
+    chosen = b.select(x.compare("o" + word, y), x, y)
     if x.kind != "f":
-        return made
+        return chosen
     # all bits set is a NaN, so the result need not wait for the comparison
     is_nan = x.compare("uno", x).sign_extend(f"i{x.dtype[1]}")
-    return (made.as_bits() | is_nan).as_floats()
+    return (chosen.as_bits() | is_nan).as_floats()
 
 
 def floor(b: MathBuilder, x: Value) -> Value:
@@ -197,9 +197,9 @@ def floor_divide(b: MathBuilder, x: Value, y: Value) -> Value:
         q = b.select(_has_other_sign(b, r, y) & r.compare("une", 0.0), q - 1.0, q)
         down = b.intrinsic("floor", q)
         down = b.select((q - down).compare("ogt", 0.5), down + 1.0, down)
-        made = b.select(q.compare("oeq", 0.0), b.copysign(0.0, quotient), down)
+        result = b.select(q.compare("oeq", 0.0), b.copysign(0.0, quotient), down)
         by_quotient = y.compare("oeq", 0.0) | isinf(b, x) | isinf(b, y)
-        return b.select(by_quotient, b.intrinsic("floor", quotient), made)
+        return b.select(by_quotient, b.intrinsic("floor", quotient), result)
 
 
 def _has_other_sign(b: MathBuilder, r: Value, y: Value) -> Value:

@@ -58,8 +58,8 @@ def _by_series(b: MathBuilder, a: Value, order: int) -> Value:
     """Return the Bessel function of numbers up to FAR; the first term of its series is 1 or a / 2."""
     a = b.at_most(a, FAR)
     square = a * a
-    made = b.fma(square, b.fit_polynomial(NEAR[a.dtype, order], square), 0.5 if order else 1.0)
-    return a * made if order else made
+    series = b.fma(square, b.fit_polynomial(NEAR[a.dtype, order], square), 0.5 if order else 1.0)
+    return a * series if order else series
 
 
 def _asymptote(b: MathBuilder, a: Value, order: int) -> Value:

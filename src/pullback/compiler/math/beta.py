@@ -62,18 +62,18 @@ def _compare_gammas(b: MathBuilder, low: Value, high: Value) -> Value:
 def _far_betaln(b: MathBuilder, x: Value, y: Value) -> Value:
     """Return betaln for an argument that is tiny, not positive or NaN."""
     low, high = _sort(b, x, y)
-    made = b.each("lgamma", x) + b.each("lgamma", y) - b.each("lgamma", x + y)
+    result = b.each("lgamma", x) + b.each("lgamma", y) - b.each("lgamma", x + y)
     has_series = high.compare("oge", SERIES_START) & (x + y).compare("oge", SERIES_START)
     by_series = b.each("lgamma", low) + _compare_gammas(b, low, high) - low * (log(b, high) - 1.0)
-    made = b.select(has_series, by_series, made)
+    result = b.select(has_series, by_series, result)
     is_tiny = low.compare("ogt", 0.0) & low.compare("olt", SMALL)
-    made = b.select(is_tiny, log1p(b, low / high) - log(b, low), made)
+    result = b.select(is_tiny, log1p(b, low / high) - log(b, low), result)
     of_infinity = b.select(
         low.compare("olt", 0.0), math.inf, b.select(low.compare("olt", math.inf), -math.inf, math.nan * low)
     )
-    made = b.select(high.compare("oeq", math.inf), of_infinity, made)
-    made = b.select(_is_pole(b, y), _at_pole(b, y, x), made)
-    return b.select(_is_pole(b, x), _at_pole(b, x, y), made)
+    result = b.select(high.compare("oeq", math.inf), of_infinity, result)
+    result = b.select(_is_pole(b, y), _at_pole(b, y, x), result)
+    return b.select(_is_pole(b, x), _at_pole(b, x, y), result)
 
 
 def _is_pole(b: MathBuilder, x: Value) -> Value:
@@ -86,5 +86,5 @@ def _at_pole(b: MathBuilder, pole: Value, other: Value) -> Value:
     left = beyond - other
     is_number = other.compare("ogt", 0.0) & other.compare("oeq", b.intrinsic("floor", other)) & left.compare("ogt", 0.0)
     is_number = is_number & pole.compare("ogt", -(2.0**31))
-    made = b.each("lgamma", left) + b.each("lgamma", other) - b.each("lgamma", beyond)
-    return b.select(is_number, made, math.inf)
+    result = b.each("lgamma", left) + b.each("lgamma", other) - b.each("lgamma", beyond)
+    return b.select(is_number, result, math.inf)

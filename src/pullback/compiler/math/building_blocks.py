@@ -146,8 +146,8 @@ class MathBuilder:
         """Return ``make()`` for these lanes; within a basic block it is called once."""
         key = name, x.name, x.dtype
         if key not in self.code.shared:
-            made = make(self, x)
-            self.code.shared[key] = made
+            result = make(self, x)
+            self.code.shared[key] = result
         return self.code.shared[key]
 
     # ---- choices
@@ -203,8 +203,8 @@ class MathBuilder:
         """Return whether a condition is true in any lane, as an ``i1``."""
         if condition.width == 1:
             return condition.name
-        given = [(condition.type, condition.name)]
-        return self.code.call(f"llvm.vector.reduce.or.v{condition.width}i1", "i1", given)
+        inputs = [(condition.type, condition.name)]
+        return self.code.call(f"llvm.vector.reduce.or.v{condition.width}i1", "i1", inputs)
 
     def _call_helper(self, name: str, body: Callable[..., Value], xs: Sequence[Value]) -> Value:
         """Call a helper function with this body, for each register of a vector; it is emitted once per module."""
@@ -240,12 +240,12 @@ class MathBuilder:
         one = Value(code, "", x.dtype, 1).type
         if x.width == 1:
             return x.like(code.call(function, one, [(one, a.name) for a in xs]))
-        made = "poison"
+        result = "poison"
         for i in range(x.width):
             lanes = [(one, code.op(f"extractelement {a.type} {a.name}, i32 {i}")) for a in xs]
             y = code.call(function, one, lanes)
-            made = code.op(f"insertelement {x.type} {made}, {one} {y}, i32 {i}")
-        return x.like(made)
+            result = code.op(f"insertelement {x.type} {result}, {one} {y}, i32 {i}")
+        return x.like(result)
 
     def by_library(self, name: str) -> Callable[..., Value]:
         """Return the slow path for ``rarely`` that calls a function of the C library."""

@@ -302,16 +302,16 @@ def _log_of_sum_of_exps(
         f, exponent, rest = _split_sum(b, e, low)
         if x.dtype == "f4":
             log = _log_near(b, f, exponent)
-            made = larger + log if base == 1.0 else b.fma(log, LOG2E, larger)
+            total = larger + log if base == 1.0 else b.fma(log, LOG2E, larger)
         else:
             high, low = _log_of_split(b, f, exponent, rest)
             if base != 1.0:
                 log, product = high, high * LOG2E
                 low = b.fma(low, LOG2E, b.fma(log, LOG2E_TWO[1], b.exact_fma(log, LOG2E, -product)))
                 high = product
-            made, lost = _add_exactly(b, larger, high)
-            made = b.select(made.compare("oeq", math.inf), made, made + (lost + low))
-        return b.select(x.compare("oeq", y), x + equal, made)
+            total, lost = _add_exactly(b, larger, high)
+            total = b.select(total.compare("oeq", math.inf), total, total + (lost + low))
+        return b.select(x.compare("oeq", y), x + equal, total)
 
 
 def _add_exactly(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]:

@@ -53,7 +53,7 @@ def emit_scalar(code: Code, op: Any, params: dict[str, Any], args: list[Value], 
     """Emit the lowering of a scalar op, and return its result in the given dtype."""
     formula = op.lower.emit
     names = formula.__code__.co_varnames[1 + len(args) : formula.__code__.co_argcount]
-    made = formula(VectorFunctions(code), *args, *(params[n] for n in names))
-    if not isinstance(made, Value):  # the lowering returned a constant
-        made = constant(code, made, dtype, width)
-    return made.cast(dtype)
+    result = formula(VectorFunctions(code), *args, *(params[n] for n in names))
+    if not isinstance(result, Value):  # the lowering returned a constant
+        result = constant(code, result, dtype, width)
+    return result.cast(dtype)

@@ -29,21 +29,21 @@ def power(b: MathBuilder, x: Value, y: Value) -> Value:
             return _power_by_root(b, x, exponent)
         if exponent is not None and abs(exponent) <= MAX_WHOLE and exponent == int(exponent):
             return _multiply_precisely(b, x, int(exponent))
-        made, far = _power_of_positive(b, x, y)
-        return b.rarely(b.is_not_normal(x) | far, made, "far_power", _far_power, x, y)
+        result, far = _power_of_positive(b, x, y)
+        return b.rarely(b.is_not_normal(x) | far, result, "far_power", _far_power, x, y)
 
 
 def _multiply(b: MathBuilder, x: Value, n: int) -> Value:
     """Return x ** n for a small positive integer n, by multiplications."""
     with b.code.exactly():
-        made: Value | None = None
+        product: Value | None = None
         while n:
             if n & 1:
-                made = x if made is None else made * x
+                product = x if product is None else product * x
             n >>= 1
             x = x * x if n else x
-        assert made is not None
-        return made
+        assert product is not None
+        return product
 
 
 def _multiply_precisely(b: MathBuilder, x: Value, n: int) -> Value:
@@ -52,16 +52,16 @@ def _multiply_precisely(b: MathBuilder, x: Value, n: int) -> Value:
     if n < 0:
         base = 1.0 / x
         rest = b.exact_fma(-base, x, 1.0) * base
-    made, lost = base, rest
+    result, lost = base, rest
     for digit in f"{abs(n):b}"[1:]:
-        square = made * made
-        made, lost = square, b.fma(made + made, lost, b.exact_fma(made, made, -square))
+        square = result * result
+        result, lost = square, b.fma(result + result, lost, b.exact_fma(result, result, -square))
         if digit == "1":
-            product = made * base
-            lost = b.fma(lost, base, b.fma(made, rest, b.exact_fma(made, base, -product)))
-            made = product
-    total = made + lost
-    return b.select(total.compare("ueq", 0.0), made, total)  # an infinity has lost nothing, and -0 keeps its sign
+            product = result * base
+            lost = b.fma(lost, base, b.fma(result, rest, b.exact_fma(result, base, -product)))
+            result = product
+    total = result + lost
+    return b.select(total.compare("ueq", 0.0), result, total)  # an infinity has lost nothing, and -0 keeps its sign
 
 
 def _power_by_root(b: MathBuilder, x: Value, exponent: float | None) -> Value:
@@ -73,18 +73,18 @@ def _power_by_root(b: MathBuilder, x: Value, exponent: float | None) -> Value:
         return inverse if exponent == -1 else inverse * inverse
     x = x + 0.0  # -0 becomes 0
     root = b.sqrt(x)
-    made, limit = (1.0 / root, 0.0) if exponent == -0.5 else (x * root, math.inf)
-    return b.select(x.compare("oeq", -math.inf), limit, made)
+    result, limit = (1.0 / root, 0.0) if exponent == -0.5 else (x * root, math.inf)
+    return b.select(x.compare("oeq", -math.inf), limit, result)
 
 
 def _far_power(b: MathBuilder, x: Value, y: Value) -> Value:
     """Return x ** y for any x and y; where the fast path has no answer, by the C library."""
     a = b.absolute(x)
-    made, far = _power_of_positive(b, a, y)
+    result, far = _power_of_positive(b, a, y)
     odd = b.rint(y * 0.5).compare("une", y * 0.5)
-    signed = b.select(b.rint(y).compare("oeq", y), b.select(odd, -made, made), math.nan)
-    made = b.select(x.compare("olt", 0.0), signed, made)
-    return b.rarely(b.is_not_normal(a) | far, made, "any_power", b.by_library("pow"), x, y)
+    signed = b.select(b.rint(y).compare("oeq", y), b.select(odd, -result, result), math.nan)
+    result = b.select(x.compare("olt", 0.0), signed, result)
+    return b.rarely(b.is_not_normal(a) | far, result, "any_power", b.by_library("pow"), x, y)
 
 
 def _power_of_positive(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]:
@@ -107,8 +107,8 @@ def _power_by_doubles(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]
     whole, _ = b.nearest(product, LOG2E)
     r = b.fma(whole, -math.log(2), product).cast("f4")
     n = whole.cast("f4")
-    made = b.fma(r * r, b.fit_polynomial(fit.EXP_F4, r), r) + 1.0
-    return scale_by_power(b, made, (n + ROUND["f4"]).as_bits()), b.absolute(n).compare("uge", 126.0)
+    result = b.fma(r * r, b.fit_polynomial(fit.EXP_F4, r), r) + 1.0
+    return scale_by_power(b, result, (n + ROUND["f4"]).as_bits()), b.absolute(n).compare("uge", 126.0)
 
 
 def _log_in_two_parts(b: MathBuilder, x: Value) -> tuple[Value, Value]:

@@ -18,8 +18,8 @@ FAR = 6.1  # the square root of the logarithm from which on another polynomial i
 def erfinv(b: MathBuilder, x: Value) -> Value:
     with b.code.exactly():
         x = b.as_real(x)
-        made = _invert(b, x, (1.0 - x) * (x + 1.0), 1.0 - b.absolute(x))
-        return made + 0.0  # at -0 it is 0, as in SciPy
+        result = _invert(b, x, (1.0 - x) * (x + 1.0), 1.0 - b.absolute(x))
+        return result + 0.0  # at -0 it is 0, as in SciPy
 
 
 def ndtri(b: MathBuilder, x: Value) -> Value:

@@ -40,8 +40,8 @@ def gammaln(b: MathBuilder, x: Value) -> Value:
         series = sum_stirling(b, b.select(far, x, 1.0)) + (0.5 * math.log(2 * math.pi) - 0.5)
         rest = b.select(far, series, near)
         scale = b.select(far, x - 0.5, b.select(is_below, -1.0, x.lift(1.0)))
-        made = b.fma(scale, log(b, factors) - b.select(far, 1.0, x.lift(0.0)), rest)
-        return b.rarely(x.compare("ule", 0.0), made, "far_gammaln", _far_gammaln, x)
+        result = b.fma(scale, log(b, factors) - b.select(far, 1.0, x.lift(0.0)), rest)
+        return b.rarely(x.compare("ule", 0.0), result, "far_gammaln", _far_gammaln, x)
 
 
 def split_gamma(b: MathBuilder, x: Value) -> tuple[Value, Value, Value]:
@@ -61,10 +61,10 @@ def sum_stirling(b: MathBuilder, x: Value) -> Value:
 
 def _multiply_up(b: MathBuilder, y: Value, count: Value) -> Value:
     """Return y * (y + 1) * …, a product of ``count`` factors."""
-    made = y.lift(1.0)
+    product = y.lift(1.0)
     for i in range(FAR - 3):
-        made = made * b.select(count.compare("ogt", float(i)), y + float(i), 1.0)
-    return made
+        product = product * b.select(count.compare("ogt", float(i)), y + float(i), 1.0)
+    return product
 
 
 def _sum_series(b: MathBuilder, terms: Sequence[float], over: Value) -> Value:
@@ -107,12 +107,12 @@ def _far_digamma(b: MathBuilder, x: Value) -> Value:
     """
     wide = x.cast("f8")
     apart = wide - b.rint(wide)
-    made = _digamma_of_positive(b, 1.0 - wide) - math.pi / tan(b, apart * math.pi)
+    result = _digamma_of_positive(b, 1.0 - wide) - math.pi / tan(b, apart * math.pi)
     first, second = NEGATIVE_ROOT
     t = (wide - first) - second
-    made = b.select(b.absolute(t).compare("olt", 0.1), t * b.fit_polynomial(fit.DIGAMMA_BELOW, t), made)
-    made = b.select(apart.compare("une", 0.0), made, math.nan)
-    return b.select(wide.compare("oeq", 0.0), b.copysign(math.inf, -wide), made).cast(x.dtype)
+    result = b.select(b.absolute(t).compare("olt", 0.1), t * b.fit_polynomial(fit.DIGAMMA_BELOW, t), result)
+    result = b.select(apart.compare("une", 0.0), result, math.nan)
+    return b.select(wide.compare("oeq", 0.0), b.copysign(math.inf, -wide), result).cast(x.dtype)
 
 
 def polygamma(b: MathBuilder, n: Value, x: Value) -> Value:
@@ -143,8 +143,8 @@ def _far_trigamma(b: MathBuilder, x: Value) -> Value:
     """Return trigamma of numbers that are not positive, by reflection; infinity at integers."""
     apart = x - b.rint(x)
     sine = sin(b, apart * math.pi) * (1 / math.pi)
-    made = 1.0 / (sine * sine) - _trigamma_of_positive(b, 1.0 - x)
-    return b.select(apart.compare("oeq", 0.0) | x.compare("oeq", -math.inf), math.inf, made)
+    result = 1.0 / (sine * sine) - _trigamma_of_positive(b, 1.0 - x)
+    return b.select(apart.compare("oeq", 0.0) | x.compare("oeq", -math.inf), math.inf, result)
 
 
 # ---- the bell curve

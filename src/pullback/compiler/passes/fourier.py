@@ -61,11 +61,11 @@ def _add_transform(g: Graph, data: Fourier, parts: Sequence[Node], line: str) ->
     x = parts[0]
     shape = (*x.shape[: data.axis], data.out, *x.shape[data.axis + 1 :])
     table = g.add_constant(make_factors(data, x.dtype, is_halved(data, len(parts))))
-    made = g.add(FOURIER, (*parts, table), shape if data.is_real else (2, *shape), x.dtype, data, line)
+    node = g.add(FOURIER, (*parts, table), shape if data.is_real else (2, *shape), x.dtype, data, line)
     if data.is_real:
-        return [made]
-    views = (View(at, compute_strides(shape)) for at in (0, made.size // 2))
-    return [g.add(VIEW, (made,), shape, x.dtype, view, line) for view in views]
+        return [node]
+    views = (View(at, compute_strides(shape)) for at in (0, node.size // 2))
+    return [g.add(VIEW, (node,), shape, x.dtype, view, line) for view in views]
 
 
 class LongTransform:
@@ -102,8 +102,8 @@ class LongTransform:
         """Return the first ``out`` numbers of a transform of ``n``."""
         lead, sides = parts[0].shape[:-1], _find_sides(n)
         assert sides is not None
-        made = self._transform_sides(parts, sides)
-        return [self._read_columns(x, lead, sides, out) for x in made]
+        result = self._transform_sides(parts, sides)
+        return [self._read_columns(x, lead, sides, out) for x in result]
 
     def _transform_sides(self, parts: Sequence[Node], sides: tuple[int, int]) -> list[Node]:
         """Return the transform in order down the columns of a matrix."""
@@ -119,10 +119,10 @@ class LongTransform:
         """Return the transform of real numbers, from that of pairs of them as complex numbers."""
         lead, half = x.shape[:-1], self.data.n // 2
         every_other = (*compute_strides(x.shape)[:-1], 2)
-        made = self._transform([self._view(x, (*lead, half), at, every_other) for at in (0, 1)], half, half)
+        result = self._transform([self._view(x, (*lead, half), at, every_other) for at in (0, 1)], half, half)
         starts = [(0,) * len(lead) + (at,) for at in (0, half)]
-        ends = [self._view(z, (*lead, 1), 0, compute_strides(z.shape)) for z in made]  # the first is the last again
-        re, im = (self._place(z, starts, (*lead, half + 1)) for z in zip(made, ends, strict=True))
+        ends = [self._view(z, (*lead, 1), 0, compute_strides(z.shape)) for z in result]  # the first is the last again
+        re, im = (self._place(z, starts, (*lead, half + 1)) for z in zip(result, ends, strict=True))
         (plus_re, plus_im), (turned_re, turned_im) = self._combine_mirrored(re, im)
         both = self._map(np.add, plus_re, turned_re), self._map(np.subtract, plus_im, turned_im)
         return [self._resize_last_axis(self._times(z, self.g.add_constant(0.5, x.dtype)), self.data.out) for z in both]
@@ -134,8 +134,8 @@ class LongTransform:
         im = self._place((between,), [(0,) * len(lead) + (1,)], im.shape)
         (plus_re, plus_im), (turned_re, turned_im) = self._combine_mirrored(re, im)
         both = self._map(np.subtract, plus_re, turned_re), self._map(np.add, plus_im, turned_im)
-        made = self._transform([self._resize_last_axis(z, half) for z in both], half, half)
-        columns = [self._view(z, (*z.shape, 1), 0, (*compute_strides(z.shape), 1)) for z in made]
+        result = self._transform([self._resize_last_axis(z, half) for z in both], half, half)
+        columns = [self._view(z, (*z.shape, 1), 0, (*compute_strides(z.shape), 1)) for z in result]
         starts = [(0,) * len(lead) + (0, at) for at in (0, 1)]
         pairs = self._place(columns, starts, (*lead, half, 2))
         return self._view(pairs, (*lead, self.data.n), 0, compute_strides((*lead, self.data.n)))

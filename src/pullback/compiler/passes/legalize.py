@@ -91,8 +91,8 @@ def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool, target:
     if has_types:
         return _arrange_fold(g, n, args[0])
     op, axes = n.data
-    given = {**op.params, "axis": axes, "keepdims": False}
-    return g.add(OPAQUE, args, n.shape, n.dtype, (op, {k: given[k] for k in op.params}), n.line)
+    settings = {**op.params, "axis": axes, "keepdims": False}
+    return g.add(OPAQUE, args, n.shape, n.dtype, (op, {k: settings[k] for k in op.params}), n.line)
 
 
 def _legalize_product(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
@@ -176,7 +176,7 @@ class HostStructure:
         self.programs = {id(body): compile_graph(body) for body in self.data.bodies}
 
     def perform(self, values: Any, params: Any) -> Any:
-        run = (lambda body, given: self.programs[id(body)](given)) if self.programs else None
+        run = (lambda body, inputs: self.programs[id(body)](inputs)) if self.programs else None
         return tuple(self.data.run([np.asarray(v) for v in values], run))
 
 

@@ -39,21 +39,21 @@ LINES_OF_SET = 4
 
 def simplify_loops(graph: Graph, simplify: Simplify) -> Graph:
     """Return an equivalent graph with smaller loops; ``simplify`` is for their bodies."""
-    new, made = graph.copy_inputs()
+    new, new_nodes = graph.copy_inputs()
     users = graph.find_users()
     for n in graph.nodes:
-        if n.kind is RESULT and n.number in made:
+        if n.kind is RESULT and n.number in new_nodes:
             continue
-        args = [made[a.number] for a in n.args]
+        args = [new_nodes[a.number] for a in n.args]
         if n.kind is LOOP:
             used = {u.data: u for u in users[n.number]}
             for place, z in LoopSimplifier(new, n, args, simplify).run({*used}).items():
                 if place in used:
-                    made[used[place].number] = z
+                    new_nodes[used[place].number] = z
         elif n.kind is not INPUT:
             data = n.data.replace_bodies([*map(simplify, n.data.bodies)]) if n.kind.has_bodies else n.data
-            made[n.number] = new.add(n.kind, args, n.shape, n.dtype, data, n.line)
-    new.outputs = [made[o.number] for o in graph.outputs]
+            new_nodes[n.number] = new.add(n.kind, args, n.shape, n.dtype, data, n.line)
+    new.outputs = [new_nodes[o.number] for o in graph.outputs]
     return new
 
 
@@ -170,9 +170,9 @@ class LoopSimplifier:
     def _stack(self, n: Node) -> int:
         """Return the output of the body that stacks a value; add one if there is none and the value is no input."""
         outputs, inputs = self.body.outputs, self.body.inputs
-        given = next((i for i in range(self.loop.xs, len(inputs)) if inputs[i] is n), None)
-        if given is not None:
-            return -1 - given
+        place = next((i for i in range(self.loop.xs, len(inputs)) if inputs[i] is n), None)
+        if place is not None:
+            return -1 - place
         found = next((i for i in range(self.loop.carry, len(outputs)) if outputs[i] is n), None)
         if found is None:
             found = len(outputs)
@@ -248,8 +248,8 @@ class LoopSimplifier:
             if x is not None:
                 k, m = matrix.shape
                 many = self._reshape(x, (x.size // k, k))
-                made = self.graph.add(PRODUCT, (many, matrix), (x.size // k, m), n.dtype, None, n.line)
-                self.rows[n.number] = self._reshape(made, (self.loop.length, *n.shape))
+                product = self.graph.add(PRODUCT, (many, matrix), (x.size // k, m), n.dtype, None, n.line)
+                self.rows[n.number] = self._reshape(product, (self.loop.length, *n.shape))
 
     def _spread_rows(self) -> None:
         """Copy right matrices of small products before the loop if their rows fall into few sets of the cache.

@@ -182,15 +182,15 @@ def _lower_qr(g: Graph, n: Node, x: Node, complete: bool) -> Node | None:
 
 def _stack(g: Graph, n: Node, z: Node, parts: Sequence[tuple[int, bool]]) -> Node:
     """Return consecutive matrices stacked below each other; ``parts`` has the rows of each, and if it is by columns."""
-    width, at, starts, made = n.shape[-1], 0, [], []
+    width, at, starts, pieces = n.shape[-1], 0, [], []
     steps = tuple(s for s in compute_strides(z.shape)[:-1])
     for rows, is_by_columns in parts:
         inner = (1, rows) if is_by_columns else (width, 1)
         view = View(at * width, (*steps, *inner))
-        made.append(g.add(VIEW, (z,), (*n.shape[:-2], rows, width), z.dtype, view, n.line))
+        pieces.append(g.add(VIEW, (z,), (*n.shape[:-2], rows, width), z.dtype, view, n.line))
         starts.append((*(0,) * (len(n.shape) - 2), at, 0))
         at += rows
-    whole = g.add(PIECES, made, n.shape, z.dtype, Pieces(tuple(starts), 0.0), n.line)
+    whole = g.add(PIECES, pieces, n.shape, z.dtype, Pieces(tuple(starts), 0.0), n.line)
     return whole if z.dtype == n.dtype else g.add(CAST, (whole,), n.shape, n.dtype, None, n.line)
 
 

@@ -29,8 +29,8 @@ class Merger:
         """Return the node that computes ``n`` together with one of its arguments; None if no rule fits."""
         is_multiplied = any(u.kind is PRODUCT for u in self.users[n.number])  # products take a transpose as it lies
         rules = RULES if is_multiplied else (_transpose_product, *RULES)
-        made = (rule(g, n, args, self._is_alone, self.options) for rule in rules)
-        return next((z for z in made if z is not None), None)
+        candidates = (rule(g, n, args, self._is_alone, self.options) for rule in rules)
+        return next((z for z in candidates if z is not None), None)
 
     def _is_alone(self, n: Node) -> bool:
         return len(self.users[n.number]) == 1 and id(n) not in self.wanted

@@ -45,14 +45,14 @@ def separate_pieces(graph: Graph) -> Graph:
     """Return an equivalent graph with the pieces of sums and multiples separated, where no more is stored then."""
     if not any(n.kind is PIECES for n in graph.nodes):
         return graph
-    new, made = graph.copy_inputs()
-    writer = PieceWriter(graph, new, made)
+    new, new_nodes = graph.copy_inputs()
+    writer = PieceWriter(graph, new, new_nodes)
     for n in graph.nodes:
         if n.kind is PIECES and n.dtype.kind == "f":
-            made[n.number] = writer.write(n)
+            new_nodes[n.number] = writer.write(n)
         elif n.kind is not INPUT:
-            made[n.number] = new.copy_node(n, [made[a.number] for a in n.args])
-    new.outputs = [made[o.number] for o in graph.outputs]
+            new_nodes[n.number] = new.copy_node(n, [new_nodes[a.number] for a in n.args])
+    new.outputs = [new_nodes[o.number] for o in graph.outputs]
     return new
 
 

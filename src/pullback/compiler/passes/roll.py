@@ -49,8 +49,8 @@ MAX_PERIODS_OF_STEP = 4  # periods that one step may have: x and y may be comput
 
 def roll_loops(graph: Graph, target: Target, options: Options) -> Graph:
     """Return an equivalent graph with loops instead of repeated steps; the same graph if there are none."""
-    made = roll_steps(graph, target, options)
-    return roll_bodies(made if made is graph else simplify_structures(made), target, options)
+    rolled = roll_steps(graph, target, options)
+    return roll_bodies(rolled if rolled is graph else simplify_structures(rolled), target, options)
 
 
 def roll_steps(graph: Graph, target: Target, options: Options) -> Graph:
@@ -158,13 +158,13 @@ class Repetition:
         until: dict[int, int] = {}  # the last use of each value of one period
         for i in range(begin, min(begin + (MAX_DELAY + 1) * length, end)):
             for a in self.nodes[i].args:
-                made = at.get(a.number, -1)
-                if begin <= made < begin + length and i - made <= MAX_DELAY * length:
-                    until[made] = i
+                first = at.get(a.number, -1)
+                if begin <= first < begin + length and i - first <= MAX_DELAY * length:
+                    until[first] = i
         crossed = [0] * length
-        for made, used in until.items():
-            for i in range(made + 1, used + 1):
-                crossed[(i - start) % length] += self.nodes[made].nbytes
+        for first, used in until.items():
+            for i in range(first + 1, used + 1):
+                crossed[(i - start) % length] += self.nodes[first].nbytes
         return min(range(length), key=lambda cut: (crossed[cut], cut))
 
     def _find_views(self) -> set[int]:
@@ -347,9 +347,9 @@ class Roller:
 
     def resolve(self, n: Node) -> Place:
         """Return the place of the elements of an old node, in a node of the new graph if that exists already."""
-        made = self.made.get(n.number)
-        if made is not None:
-            return resolve_view(made)
+        node = self.made.get(n.number)
+        if node is not None:
+            return resolve_view(node)
         if n.kind is not VIEW:
             return n, 0, compute_strides(n.shape)
         base, view = rebase_view(self.resolve(n.args[0]), n.args[0], n.data)
@@ -509,7 +509,7 @@ class LoopWriter:
 
     def write_loop(self) -> None:
         """Write the loop, and replace the nodes of its steps by its results."""
-        repetition, new, made = self.repetition, self.new, self.roller.made
+        repetition, new, new_nodes = self.repetition, self.new, self.roller.made
         operands = [x for x, _ in self.constants.values()] + [chain.begin[i] for i, chain in self.carried]
         operands += [x for x, _ in self.rows.values()]
         counts = len(self.constants), len(self.carried), repetition.steps
@@ -517,14 +517,14 @@ class LoopWriter:
         whole = new.add(LOOP, operands, (), np.dtype(bool), data, repetition.get(0, repetition.first).line)
         likes = data.result_likes
         for j, place in self.last.items():
-            made[repetition.get(j, repetition.last - 1).number] = new.add(RESULT, (whole,), *likes[place], place)
+            new_nodes[repetition.get(j, repetition.last - 1).number] = new.add(RESULT, (whole,), *likes[place], place)
         for place, j in enumerate(self.stacked, len(self.carried)):
             result = new.add(RESULT, (whole,), *likes[place], place)
             for t in self.used[j]:
                 n = repetition.get(j, t)
                 at = repetition.last - 1 - t if self.reverse else t - repetition.first
                 view = View(at * n.size, compute_strides(n.shape))
-                made[n.number] = new.add(VIEW, (result,), n.shape, n.dtype, view, n.line)
+                new_nodes[n.number] = new.add(VIEW, (result,), n.shape, n.dtype, view, n.line)
 
     def _find_next(self, i: int, chain: Chain) -> Node:
         """Return the value of a part of the carry after a step."""
@@ -542,16 +542,16 @@ class LoopWriter:
 def join_pieces(g: Graph, n: Node, args: Sequence[Node]) -> tuple[Pieces, list[Node]]:
     """Return pieces where neighbours in the result that are equally far apart in one array are joined."""
     starts: list[tuple[int, ...]] = []
-    joined: list[tuple[Node, int, int, int]] = []  # the first of them, how many, along which axis, how far apart
+    groups: list[tuple[Node, int, int, int]] = []  # the first of them, how many, along which axis, how far apart
     places = list(map(resolve_view, args))
     i = 0
     while i < len(args):
         count, axis, apart = _count_neighbours(args, places, n.data.starts, i)
         starts.append(n.data.starts[i])
-        joined.append((args[i], count, axis, apart))
+        groups.append((args[i], count, axis, apart))
         i += count
-    made = []
-    for x, count, axis, apart in joined:
+    joined = []
+    for x, count, axis, apart in groups:
         if count > 1:
             base, offset, strides = resolve_view(x)
             shape = (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :])
@@ -559,8 +559,8 @@ def join_pieces(g: Graph, n: Node, args: Sequence[Node]) -> tuple[Pieces, list[N
             x = g.add(
                 VIEW, (base,), shape, x.dtype, View(offset, (*strides[:axis], step, *strides[axis + 1 :])), n.line
             )
-        made.append(x)
-    return Pieces(tuple(starts), n.data.fill), made
+        joined.append(x)
+    return Pieces(tuple(starts), n.data.fill), joined
 
 
 def _count_neighbours(

@@ -57,7 +57,7 @@ def simplify_structures(graph: Graph) -> Graph:
 
 
 def _rebuild(graph: Graph) -> Graph:
-    new, made = graph.copy_inputs()
+    new, new_nodes = graph.copy_inputs()
     sums, factored, reduced = find_padded_sums(graph), _find_factored(graph), _find_reduced_views(graph)
     sums_of: dict[int, list[int]] = {}  # by the number of a padded array: the numbers of the sums with its blocks
     totals: dict[tuple[int, PaddedPlace], Node] = {}  # of the blocks so far
@@ -68,16 +68,16 @@ def _rebuild(graph: Graph) -> Graph:
             sums_of.setdefault(p.number, []).append(number)
     for n in graph.nodes:
         if n.number in sums:
-            made[n.number] = _merge_padded_sum(new, n, sums[n.number], made, totals)
+            new_nodes[n.number] = _merge_padded_sum(new, n, sums[n.number], new_nodes, totals)
         elif n.number in factored:
-            made[n.number] = _take_values(new, n, factored[n.number], made)
+            new_nodes[n.number] = _take_values(new, n, factored[n.number], new_nodes)
         elif n.kind is not INPUT:
             if n.number not in absorbed:
-                x = _simplify_node(new, n, tuple([made[a.number] for a in n.args]))
-                made[n.number] = x if n.number in reduced else _move_transposition(new, x)
+                x = _simplify_node(new, n, tuple([new_nodes[a.number] for a in n.args]))
+                new_nodes[n.number] = x if n.number in reduced else _move_transposition(new, x)
             for number in sums_of.get(n.number, ()):
-                _add_blocks(new, n, [made[a.number] for a in n.args], number, totals)
-    new.outputs = [made[o.number] for o in graph.outputs]
+                _add_blocks(new, n, [new_nodes[a.number] for a in n.args], number, totals)
+    new.outputs = [new_nodes[o.number] for o in graph.outputs]
     return new
 
 
@@ -101,12 +101,12 @@ def _find_factored(graph: Graph) -> dict[int, Node]:
     return {n.number: z for n in values if (z := found[n.number]) is not None and z.dtype == n.dtype}
 
 
-def _take_values(g: Graph, n: Node, whole: Node, made: dict[int, Node]) -> Node:
+def _take_values(g: Graph, n: Node, whole: Node, new_nodes: dict[int, Node]) -> Node:
     """Return a view of the singular values or eigenvalues in the result of a factorization.
 
     They are one row of it: the row below the left vectors of ``svd``, the first row otherwise.
     """
-    z = g.add(OPAQUE, [made[whole.args[0].number]], whole.shape, whole.dtype, whole.data, whole.line)
+    z = g.add(OPAQUE, [new_nodes[whole.args[0].number]], whole.shape, whole.dtype, whole.data, whole.line)
     *before, rows, columns = compute_strides(z.shape)
     row = whole.args[0].shape[-2] if n.name == "svdvals" else 0
     return g.add(VIEW, (z,), n.shape, n.dtype, View(row * rows, (*before, columns)), n.line)
@@ -122,9 +122,9 @@ def _add_blocks(
 
 
 def _merge_padded_sum(
-    g: Graph, n: Node, whole: PaddedSum, made: dict[int, Node], totals: dict[tuple[int, PaddedPlace], Node]
+    g: Graph, n: Node, whole: PaddedSum, new_nodes: dict[int, Node], totals: dict[tuple[int, PaddedPlace], Node]
 ) -> Node:
-    terms = [made[other.number] for other in whole.others]
+    terms = [new_nodes[other.number] for other in whole.others]
     for group in whole.groups:
         starts, args = tuple(place.start for place in group), tuple(totals[n.number, place] for place in group)
         one = _simplify_node(g, Node(PIECES, (), n.shape, n.dtype, Pieces(starts, 0.0), 0, n.line), args)
@@ -173,8 +173,8 @@ def _find_repeated_number(a: Node) -> Node:
 
 def _simplify_map(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
     bare = tuple(map(_find_repeated_number, args))
-    if bare != args and (made := _compute_from_numbers(g, n, bare)) is not None:
-        return made
+    if bare != args and (node := _compute_from_numbers(g, n, bare)) is not None:
+        return node
     kernel = n.data[0].kernel
     if kernel is np.negative and args[0].kind is MAP and args[0].data[0].kernel is np.negative:
         return args[0].args[0]
@@ -237,13 +237,13 @@ def _repeat_after(g: Graph, n: Node, args: tuple[Node, ...]) -> Node | None:
         base, _, view = found[a]
         return take_view(g, base, shape, View(view.offset, tuple(view.strides[i] for i in keep)), n.line)
 
-    given = tuple(reshape(g, a, ()) if a.size == 1 else pick(a) for a in args)
-    made = _simplify_node(g, Node(n.kind, (), shape, n.dtype, n.data, 0, n.line), given)
+    operands = tuple(reshape(g, a, ()) if a.size == 1 else pick(a) for a in args)
+    node = _simplify_node(g, Node(n.kind, (), shape, n.dtype, n.data, 0, n.line), operands)
     if arrays[0].kind is PIECES:
-        return g.add(PIECES, [made] * len(arrays[0].args), n.shape, n.dtype, arrays[0].data, n.line)
+        return g.add(PIECES, [node] * len(arrays[0].args), n.shape, n.dtype, arrays[0].data, n.line)
     steps = dict(zip(keep, compute_strides(shape), strict=True))
     view = View(0, tuple(steps.get(i, 0) for i in range(len(whole))))
-    return reshape(g, g.add(VIEW, (made,), whole, n.dtype, view, n.line), n.shape)
+    return reshape(g, g.add(VIEW, (node,), whole, n.dtype, view, n.line), n.shape)
 
 
 def _compute_from_numbers(g: Graph, n: Node, bare: tuple[Node, ...]) -> Node | None:
@@ -353,10 +353,10 @@ def _permute_args(g: Graph, x: Node, order: tuple[int, ...], depth: int) -> tupl
     limit = x.size if x.kind is MAP else x.size + 1
     args = []
     for a in x.args:
-        made = _permute(g, a, order, depth) if a.size < limit or a.kind.is_elementwise else None
-        if made is None:
+        permuted = _permute(g, a, order, depth) if a.size < limit or a.kind.is_elementwise else None
+        if permuted is None:
             return None
-        args.append(made)
+        args.append(permuted)
     return tuple(args)
 
 

@@ -34,13 +34,13 @@ def pad_spaced(graph: Graph) -> Graph:
     found = _find_columns(graph)
     if not found:
         return graph
-    new, made = graph.copy_inputs()
+    new, new_nodes = graph.copy_inputs()
     padded: dict[int, Node] = {}  # by number: the padding, or sum of paddings, that a node is another shape of
 
     def find(a: Node) -> Node:
-        if a.number not in made:
-            made[a.number] = reshape(new, padded[a.number], a.shape)
-        return made[a.number]
+        if a.number not in new_nodes:
+            new_nodes[a.number] = reshape(new, padded[a.number], a.shape)
+        return new_nodes[a.number]
 
     for n in graph.nodes:
         if n.number in found:
@@ -49,7 +49,7 @@ def pad_spaced(graph: Graph) -> Graph:
             x, y = (padded[a.number] for a in n.args)
             padded[n.number] = new.add(MAP, (x, y), x.shape, n.dtype, n.data, n.line)
         elif n.kind is not INPUT:
-            made[n.number] = new.copy_node(n, [find(a) for a in n.args])
+            new_nodes[n.number] = new.copy_node(n, [find(a) for a in n.args])
     new.outputs = [find(o) for o in graph.outputs]
     return new
 

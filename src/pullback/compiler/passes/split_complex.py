@@ -48,10 +48,10 @@ class RealNode:
 
     def apply(self, kernel: Any, *others: Any, dtype: Any = None) -> RealNode:
         """Return the node of an elementwise op of this and others."""
-        x, given = self.node, [self.lift(y).node for y in others]
+        x, nodes = self.node, [self.lift(y).node for y in others]
         if kernel is np.negative and x.kind is MAP and x.data[0].kernel is np.negative:
             return RealNode(self.graph, x.args[0])
-        return RealNode(self.graph, self.graph.add_op(kernel, x, *given, dtype=dtype, line=x.line))
+        return RealNode(self.graph, self.graph.add_op(kernel, x, *nodes, dtype=dtype, line=x.line))
 
     def lift(self, x: Any) -> RealNode:
         return x if isinstance(x, RealNode) else RealNode(self.graph, self.graph.add_constant(x, self.node.dtype))
@@ -376,8 +376,8 @@ class ComplexSplitter:
             args = args[:1]
         if formula is None or any(a.dtype.kind not in "fcb" or a.dtype.itemsize not in (1, 4, 8, 16) for a in args):
             return None
-        made = formula(*map(self._find_parts, args))
-        return made if not _is_complex(n.dtype) else self._cast_parts(made, n)
+        parts = formula(*map(self._find_parts, args))
+        return parts if not _is_complex(n.dtype) else self._cast_parts(parts, n)
 
     def _multiply_matrices(self, n: Node) -> Pair:
         kind = _get_float(n.dtype)
@@ -401,20 +401,20 @@ class ComplexSplitter:
         which = [_is_complex(a.dtype) for a in n.args]
         pairs = [self._find_parts(a) for a in n.args]
         kind = _get_float(n.dtype)
-        made: list[RealNode] = []
+        parts: list[RealNode] = []
         for part in range(2):
             if part and all(pair[1] is None for pair, own in zip(pairs, which, strict=True) if own):
-                return made[0], None
+                return parts[0], None
             args = []
             for a, pair, own in zip(n.args, pairs, which, strict=True):
                 x = pair[part if own else 0]
                 like = Node(a.kind, (), a.shape, _get_float(a.dtype), None, 0, a.line)
                 args.append(self._fit(_find_imag(pair) if x is None else x, like) if own else self.made[a.number])
             data = n.data._replace(fill=0.0 if part else n.data.fill) if n.kind is PIECES else n.data
-            made.append(RealNode(self.new, self._view(n, args[0], kind) if n.kind is VIEW else self.new.add(
+            parts.append(RealNode(self.new, self._view(n, args[0], kind) if n.kind is VIEW else self.new.add(
                 n.kind, args, n.shape, kind, data, n.line
             )))  # fmt: skip
-        return made[0], made[1]
+        return parts[0], parts[1]
 
     def _view(self, n: Node, x: Node, kind: Any) -> Node:
         """Return a view of one part, of the array that has both parts if it is in one."""
@@ -431,10 +431,10 @@ class ComplexSplitter:
         if im is None and n.data[0].kernel is np.fft.irfft:
             im = re.lift(0.0)
         like = Node(x.kind, (), x.shape, kind, None, 0, n.line)
-        made = lower_fourier(self.new, n, [self._fit(part, like) for part in (re, im) if part is not None])
-        if made is None:
+        result = lower_fourier(self.new, n, [self._fit(part, like) for part in (re, im) if part is not None])
+        if result is None:
             return None
-        first, *others = (RealNode(self.new, part) for part in made)
+        first, *others = (RealNode(self.new, part) for part in result)
         return first, others[0] if others else None
 
 

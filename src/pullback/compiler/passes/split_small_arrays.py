@@ -25,19 +25,19 @@ def split_small_arrays(graph: Graph) -> Graph:
     """Return an equivalent graph whose loops over a few numbers have no arrays in their steps."""
     if not any(n.kind is LOOP and _has_small_arrays(n.data) for n in graph.nodes):
         return graph
-    new, made = graph.copy_inputs()
+    new, new_nodes = graph.copy_inputs()
     results = {(n.args[0].number, n.data): n for n in graph.nodes if n.kind is RESULT}
     for n in graph.nodes:
-        if n.kind is INPUT or n.number in made:
+        if n.kind is INPUT or n.number in new_nodes:
             continue
-        args = [made[a.number] for a in n.args]
+        args = [new_nodes[a.number] for a in n.args]
         if n.kind is LOOP and _has_small_arrays(n.data):
             for place, z in LoopSplitter(new, n, args).run().items():
                 if (n.number, place) in results:
-                    made[results[n.number, place].number] = z
+                    new_nodes[results[n.number, place].number] = z
         else:
-            made[n.number] = new.copy_node(n, args)
-    new.outputs = [made[o.number] for o in graph.outputs]
+            new_nodes[n.number] = new.copy_node(n, args)
+    new.outputs = [new_nodes[o.number] for o in graph.outputs]
     return simplify_nodes(remove_dead_nodes(new))
 
 
@@ -84,14 +84,14 @@ class LoopSplitter:
         carry = sum(x.size for x in loop.carry_inputs)
         data = Loop(remove_dead_nodes(self.body), loop.constants, carry, loop.length, loop.reverse)
         whole = graph.add(LOOP, operands, (), np.dtype(bool), data, self.node.line)
-        made: dict[int, Node] = {}
+        new_nodes: dict[int, Node] = {}
         at = 0
         for place, (o, (shape, dtype)) in enumerate(zip(old.outputs, loop.result_likes, strict=True)):
             likes = data.result_likes[at : at + o.size]
             parts = [graph.add(RESULT, (whole,), *like, i) for i, like in enumerate(likes, at)]
-            made[place] = self._join(parts, shape, dtype)
+            new_nodes[place] = self._join(parts, shape, dtype)
             at += o.size
-        return made
+        return new_nodes
 
     def _read(self, x: Node, k: int) -> Node:
         return x if not x.shape else self.body.add(VIEW, (x,), (), x.dtype, View(k, ()), x.line)
@@ -118,28 +118,28 @@ class LoopSplitter:
         split = LoopSplitter._split_elements if n.kind.is_elementwise else SPLIT[n.kind]
         return split(self, n, [self.elements[a.number] for a in n.args])
 
-    def _split_elements(self, n: Node, given: list[list[Node]]) -> list[Node]:
+    def _split_elements(self, n: Node, elements: list[list[Node]]) -> list[Node]:
         """Return the elements of a node each of which is computed from one element of every argument."""
         places = [np.broadcast_to(np.arange(a.size).reshape(a.shape), n.shape).reshape(-1).tolist() for a in n.args]
         return [
             self.body.add(
-                n.kind, [xs[at[i]] for xs, at in zip(given, places, strict=True)], (), n.dtype, n.data, n.line
+                n.kind, [xs[at[i]] for xs, at in zip(elements, places, strict=True)], (), n.dtype, n.data, n.line
             )
             for i in range(n.size)
         ]
 
-    def _split_constant(self, n: Node, given: list[list[Node]]) -> list[Node]:
+    def _split_constant(self, n: Node, elements: list[list[Node]]) -> list[Node]:
         return [self.body.add_constant(v, n.dtype) for v in n.data.reshape(-1)]
 
-    def _split_view(self, n: Node, given: list[list[Node]]) -> list[Node]:
+    def _split_view(self, n: Node, elements: list[list[Node]]) -> list[Node]:
         at = np.full(n.shape, n.data.offset)
         for axis, (length, step) in enumerate(zip(n.shape, n.data.strides, strict=True)):
             at = at + (np.arange(length) * step).reshape(-1, *(1,) * (len(n.shape) - 1 - axis))
-        return [given[0][i] for i in at.reshape(-1).tolist()]
+        return [elements[0][i] for i in at.reshape(-1).tolist()]
 
-    def _split_pieces(self, n: Node, given: list[list[Node]]) -> list[Node]:
+    def _split_pieces(self, n: Node, elements: list[list[Node]]) -> list[Node]:
         found: Any = np.full(n.shape, None, object)
-        for a, start, xs in zip(n.args, n.data.starts, given, strict=True):
+        for a, start, xs in zip(n.args, n.data.starts, elements, strict=True):
             block = np.empty(prod(a.shape), object)
             block[:] = xs
             found[tuple(slice(s, s + length) for s, length in zip(start, a.shape, strict=True))] = block.reshape(
@@ -148,8 +148,8 @@ class LoopSplitter:
         fill = self.body.add_constant(n.data.fill, n.dtype)
         return [fill if x is None else x for x in found.reshape(-1).tolist()]
 
-    def _split_sum(self, n: Node, given: list[list[Node]]) -> list[Node]:
-        (x,), (xs,) = n.args, given
+    def _split_sum(self, n: Node, elements: list[list[Node]]) -> list[Node]:
+        (x,), (xs,) = n.args, elements
         order = np.moveaxis(np.arange(x.size).reshape(x.shape), n.data.axes, range(-len(n.data.axes), 0))
         sums = []
         for row in order.reshape(n.size, -1).tolist():

@@ -41,10 +41,10 @@ def make_cache_key(cache: Any, graph: Graph, target: Target, options: Options) -
 
 def _describe(graph: Graph, target: Target, options: Options) -> list[str] | None:
     """Return everything that a program depends on as text; None if some of it is meaningful in this process only."""
-    about = _describe_compiler()
-    if about is None:
+    description = _describe_compiler()
+    if description is None:
         return None
-    lines = [about, describe_translator(target), repr((*options, target.has_blas))]
+    lines = [description, describe_translator(target), repr((*options, target.has_blas))]
     try:
         return lines + _describe_graph(graph, {})
     except NoCanonicalText:
@@ -159,7 +159,7 @@ def _list_files(folder: str) -> Iterator[tuple[str, int, int]]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(".py"):
-                about = entry.stat()
-                yield entry.path, about.st_size, about.st_mtime_ns
+                status = entry.stat()
+                yield entry.path, status.st_size, status.st_mtime_ns
             elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
                 yield from _list_files(entry.path)

@@ -33,9 +33,9 @@ MEASURED_SECONDS = 3600.0  # in which processes that write little do not measure
 
 def get_directory() -> str:
     """Return the cache directory: ``PULLBACK_CACHE_DIR``, or one among the user's caches."""
-    given = os.environ.get("PULLBACK_CACHE_DIR")
-    if given:
-        return given
+    chosen = os.environ.get("PULLBACK_CACHE_DIR")
+    if chosen:
+        return chosen
     home = os.path.expanduser("~")
     if sys.platform == "darwin":
         base = os.path.join(home, "Library", "Caches")
@@ -152,8 +152,8 @@ class Cache:
             for file in files:
                 if SUFFIX in file.name:
                     with suppress(OSError):
-                        about = file.stat(follow_symlinks=False)
-                        found.append((about.st_mtime, about.st_size, file.path))
+                        status = file.stat(follow_symlinks=False)
+                        found.append((status.st_mtime, status.st_size, file.path))
         return sorted(found)
 
     def shrink(self, most: int) -> None:

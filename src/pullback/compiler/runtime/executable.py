@@ -189,10 +189,10 @@ class Executable:
         ops = iter(self.host_ops)
         for segment in self.manifest.segments:
             if segment.host_op is not None:
-                made: list[tuple[int, Any]] = []
+                results: list[tuple[int, Any]] = []
                 host_call = HostCall(self, segment.host_op, next(ops))
-                run(lambda call=host_call, made=made: made.extend(call.run(arrays)))  # type: ignore[misc]
-                for place, z in made:
+                run(lambda call=host_call, results=results: results.extend(call.run(arrays)))  # type: ignore[misc]
+                for place, z in results:
                     arrays[place] = guards.copy(z)
             else:
                 table = (ctypes.c_void_p * len(arrays))(*[0 if a is None else a.ctypes.data for a in arrays])
@@ -246,13 +246,13 @@ class HostCall:
         xs = [env[i][()] if not env[i].ndim else env[i] for i in self.reads]
         with np.errstate(all="ignore"):
             out = self.op.perform(xs, self.params)
-        made = []
+        results = []
         for place, part, shape, dtype in self.parts:
             z = out if part < 0 else out[part]
             if type(z) is not np.ndarray or z.dtype != dtype or z.shape != shape:
                 z = np.asarray(z, dtype).reshape(shape)
-            made.append((place, z if z.flags.owndata and not any(z is x for x in xs) else z.copy()))
-        return made
+            results.append((place, z if z.flags.owndata and not any(z is x for x in xs) else z.copy()))
+        return results
 
 
 class SegmentedProgram:

@@ -60,9 +60,9 @@ class Guards:
     def copy(self, x: Any) -> Any:
         if not self.on:
             return x
-        made = self.empty(x.shape, x.dtype)
-        made[...] = x
-        return made
+        copy = self.empty(x.shape, x.dtype)
+        copy[...] = x
+        return copy
 
     def check(self) -> None:
         """Raise CompileError if anything was written before an array, or between its end and the guard page."""

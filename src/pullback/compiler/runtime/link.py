@@ -37,8 +37,8 @@ def link(text: str, longest_block: int, contents: Contents, target: Target, cach
     if not names:
         return Linked(contents, None, {})
     key, imports = make_code_key(text, cache, target=target), _find_imports(manifest)
-    made, stats = get_code(text, names, imports, cache, target=target, longest_block=longest_block, key=key)
-    return Linked(contents._replace(manifest=replace(manifest, code=key.hex())), made, stats)
+    code, stats = get_code(text, names, imports, cache, target=target, longest_block=longest_block, key=key)
+    return Linked(contents._replace(manifest=replace(manifest, code=key.hex())), code, stats)
 
 
 def load(cache: Any, key: bytes | None, traced: Graph, get_legalized: Callable[[], Graph]) -> Linked | None:
@@ -53,10 +53,10 @@ def load(cache: Any, key: bytes | None, traced: Graph, get_legalized: Callable[[
     except (ValueError, LookupError):
         return None
     names = _list_functions(contents.manifest)
-    made = load_code(code, names, _find_imports(contents.manifest), cache) if names else None
-    if names and made is None:
+    loaded = load_code(code, names, _find_imports(contents.manifest), cache) if names else None
+    if names and loaded is None:
         return None
-    return Linked(contents, made, {"load": (perf_counter() - begin) * 1e3})
+    return Linked(contents, loaded, {"load": (perf_counter() - begin) * 1e3})
 
 
 def store(cache: Any, key: bytes | None, linked: Linked, traced: Graph) -> None:

@@ -54,8 +54,8 @@ def describe_translator(target: Target) -> str:
 
     if target.triple:
         return f"{llvmlite.__version__} {tuple(target)}"
-    about = os.path.join(os.path.dirname(llvmlite.__file__), "binding")
-    built = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in os.scandir(about) if "llvmlite" in f.name]
+    folder = os.path.join(os.path.dirname(llvmlite.__file__), "binding")
+    built = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in os.scandir(folder) if "llvmlite" in f.name]
     cpu = (read_cpuinfo() if has_loader() else "") or "\n".join(get_translator(get_own_target()).cpu)
     return f"{llvmlite.__version__} {sorted(built)} {sys.platform} {cpu} {sorted(get_cpu_features())} {tuple(target)}"
 
@@ -288,14 +288,14 @@ def get_code(
     code, spent = compile_object(text, effort, target, longest_block)
     begin = perf_counter()
     image = link_object(code) if _has_own_loader() else None
-    made = None
+    functions = None
     if image is not None:
         data = IMAGE + pack_image(image)
         with suppress(*NOT_LOADED):
-            made = LoadedCode(data, names, imports)
-    if made is None:  # LLVM's own linker
+            functions = LoadedCode(data, names, imports)
+    if functions is None:  # LLVM's own linker
         data = OBJECT + code
-        made = LoadedCode(data, names, imports)
+        functions = LoadedCode(data, names, imports)
     loaded = perf_counter()
     cache.put(key, data)
-    return made, {**spent, "load": (loaded - begin) * 1e3, "keep": (perf_counter() - loaded) * 1e3}
+    return functions, {**spent, "load": (loaded - begin) * 1e3, "keep": (perf_counter() - loaded) * 1e3}

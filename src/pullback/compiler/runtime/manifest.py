@@ -148,15 +148,15 @@ def _unpack_manifest(data: bytes) -> Manifest:
             Segment(a, b, HostOpRecord(*c) if c is not None else None) for a, b, c in found["segments"]
         )
         found["constants"] = tuple(HeldArray(*c) for c in found["constants"])
-        made = Manifest(**found)
+        manifest = Manifest(**found)
         named = [
-            *made.inputs,
-            *made.outputs,
-            *(c.slot for c in made.constants),
-            *(i for s in made.segments for i in s.slots),
+            *manifest.inputs,
+            *manifest.outputs,
+            *(c.slot for c in manifest.constants),
+            *(i for s in manifest.segments for i in s.slots),
         ]
-        if not all(0 <= i < len(made.slots) for i in named):
+        if not all(0 <= i < len(manifest.slots) for i in named):
             raise ValueError("no manifest: it names slots that it does not have")
     except (TypeError, AttributeError, KeyError) as error:
         raise ValueError(f"no manifest: {error}") from None
-    return made
+    return manifest

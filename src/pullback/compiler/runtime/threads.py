@@ -248,13 +248,13 @@ def has_threads() -> bool:
 @lru_cache(1)
 def get_pool() -> dict[str, int]:
     """Return the addresses of the functions that run the parts of a kernel, and that wake threads."""
-    made, _ = get_code(write_text(get_machine()), ["parallel", "rouse"], {"pool": _BASE}, default_cache())
+    loaded, _ = get_code(write_text(get_machine()), ["parallel", "rouse"], {"pool": _BASE}, default_cache())
     # Threads may be in this code, and look at the state, when everything else is gone: both must be there for ever.
-    made.keep()
+    loaded.keep()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(STATE))
     os.register_at_fork(after_in_child=_forget)
     _set_word("wanted", get_num_threads())
-    return made.addresses
+    return loaded.addresses
 
 
 def _set_word(name: str, value: int) -> None:

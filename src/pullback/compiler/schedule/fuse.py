@@ -422,14 +422,14 @@ def fuse(graph: Graph) -> Fused:
     return Fusion(graph, frozenset(again), frozenset(later)).run() if again or later else first
 
 
-def find_later_pieces(graph: Graph, made: Fused) -> set[int]:
+def find_later_pieces(graph: Graph, fused: Fused) -> set[int]:
     """Return the PIECES nodes that need not be stored: kernels that read them could read their arguments."""
     users, wanted, found = graph.find_users(), {o.number for o in graph.outputs}, set()
     for n in graph.nodes:
-        if n.kind is not PIECES or n.number not in made.stored or n.number in wanted:
+        if n.kind is not PIECES or n.number not in fused.stored or n.number in wanted:
             continue
         is_fused = all(u.kind.fuses and not u.kind.reads_memory for u in users[n.number])
-        if is_fused and all(u.node.kind is INPUT or u.node.number in made.stored for u in locate_pieces(n)):
+        if is_fused and all(u.node.kind is INPUT or u.node.number in fused.stored for u in locate_pieces(n)):
             found.add(n.number)
     return found
 
@@ -437,8 +437,8 @@ def find_later_pieces(graph: Graph, made: Fused) -> set[int]:
 class RematerializedValues:
     """Finds stored values that are better computed again, from other stored values, where they are used."""
 
-    def __init__(self, graph: Graph, made: Fused) -> None:
-        self.graph, self.made, self.users = graph, made, graph.find_users()
+    def __init__(self, graph: Graph, fused: Fused) -> None:
+        self.graph, self.made, self.users = graph, fused, graph.find_users()
         self.wanted = {o.number for o in graph.outputs}
         self.found: set[int] = set()
         self.until: dict[int, int] = {}  # by stored value: the last node that needs it

@@ -276,22 +276,22 @@ class LoopPlan:
         if len(found) <= MAX_SEGMENTS:
             return [(start, stop, False) for start, stop in found]
         long = sorted((r for r in found if r[1] - r[0] >= LONG_SEGMENT), key=lambda r: r[0] - r[1])[:MAX_LONG_SEGMENTS]
-        made: list[tuple[int, int, bool]] = []
+        ranges: list[tuple[int, int, bool]] = []
         for start, stop in found:
             by_element = (start, stop) not in long
-            if by_element and made and made[-1][2]:
-                start = made.pop()[0]
-            made.append((start, stop, by_element))
-        return made
+            if by_element and ranges and ranges[-1][2]:
+                start = ranges.pop()[0]
+            ranges.append((start, stop, by_element))
+        return ranges
 
     def _cut_segments(self) -> tuple[AxisSegment, ...]:
         """Return the segments of the innermost axis."""
-        made: list[AxisSegment] = []
+        segments: list[AxisSegment] = []
         kept = 0
         for start, stop, by_element in self.ranges:
-            made.append(AxisSegment(start, stop, by_element, kept, self._cut(start, stop, by_element)))
+            segments.append(AxisSegment(start, stop, by_element, kept, self._cut(start, stop, by_element)))
             kept += -(-(stop - start) // self.width) * self.width
-        return tuple(made)
+        return tuple(segments)
 
     @property
     def is_flat(self) -> bool:
@@ -425,8 +425,8 @@ class LoopPlan:
         _, columns = self.axes
         inner = columns[-1].members[-1] if columns else None
         loaded = [u.node for u in self.loads if inner is None or u.strides[inner]]
-        made = [n for n in self.kernel.nodes if n.kind is FOLD or self.kernel.levels[n.number] != ROW]
-        return max((n.dtype.itemsize for n in (*made, *loaded)), default=8)
+        computed = [n for n in self.kernel.nodes if n.kind is FOLD or self.kernel.levels[n.number] != ROW]
+        return max((n.dtype.itemsize for n in (*computed, *loaded)), default=8)
 
     def is_apart(self, use: Use, axis: int) -> bool:
         """Return whether the elements of a use are at a small stride along an axis, and loaded by whole vectors."""
@@ -464,8 +464,8 @@ class LoopPlan:
             here, node = self.kernel.makes(use), use.node
             if inner is None or not use.strides[inner]:
                 if here or node.number in self.fused.virtual:
-                    made = [u.node.number for u in self.leaves(use) if self.kernel.makes(u)]
-                    found[use] = max((self.stage[m] for m in made), default=0)
+                    computed = [u.node.number for u in self.leaves(use) if self.kernel.makes(u)]
+                    found[use] = max((self.stage[m] for m in computed), default=0)
             elif node.number in self.fused.virtual and not here:
                 for a in node.args:
                     look(use_argument(use, a))
@@ -539,8 +539,8 @@ class LoopPlan:
             return False
         longest: dict[int, int] = {}  # cost of the longest chain of ops that ends with a node
         for n in self.kernel.nodes:
-            made = (u.node.number for use in self.uses_of(n) for u in self.leaves(use) if self.kernel.makes(u))
-            longest[n.number] = estimate_cost(n) + max((longest[m] for m in made), default=0)
+            computed = (u.node.number for use in self.uses_of(n) for u in self.leaves(use) if self.kernel.makes(u))
+            longest[n.number] = estimate_cost(n) + max((longest[m] for m in computed), default=0)
         return self.kernel.cost >= MIN_INDEPENDENT * max(longest.values(), default=1)
 
     def _sums_columns_in_registers(self) -> bool:

@@ -83,9 +83,9 @@ def _plan_overwrites(
     last = _find_last_steps(steps)
     extent: dict[int, int] = {}  # by value: bytes of its place, which an earlier value there may have made larger
     for at, step in enumerate(steps):
-        made = _list_made(step)
+        computed = _list_made(step)
         spent = [n for n in step.read if n.number in extent and last[n.number] == at]
-        free = [n for n in made if n.number in wanted or n.number not in slot]
+        free = [n for n in computed if n.number in wanted or n.number not in slot]
         for z, x in _find_overwrites(step, sorted(free, key=lambda z: z.number not in slot), spent):
             is_result = z.number in slot
             if is_result and x.number in over:  # outputs are not aligned, as values that are read often should be
@@ -94,7 +94,7 @@ def _plan_overwrites(
                 over[z.number] = x.number
                 if not is_result:
                     extent[z.number] = max(z.nbytes, extent[x.number])
-        for n in made:
+        for n in computed:
             if n.number not in slot:
                 extent.setdefault(n.number, n.nbytes)
     return over
@@ -113,9 +113,9 @@ def _give_slots(graph: Graph) -> list[Node]:
     return list(found.values())
 
 
-def _find_overwrites(step: ScheduledStep, made: list[Node], spent: list[Node]) -> Iterator[tuple[Node, Node]]:
+def _find_overwrites(step: ScheduledStep, computed: list[Node], spent: list[Node]) -> Iterator[tuple[Node, Node]]:
     """Yield pairs: a value that a step stores, and one that it reads for the last time and may overwrite."""
-    for z in made if spent else ():
+    for z in computed if spent else ():
         x = max((x for x in spent if (z.number, x.number) in step.overwritable), key=lambda x: x.number, default=None)
         if x is not None:
             spent.remove(x)

@@ -213,14 +213,14 @@ def merge_axes(axes: list[WindowAxis]) -> list[WindowAxis]:
     >>> merge_axes([WindowAxis(5, 30, 6), WindowAxis(3, 2, 2), WindowAxis(2, 1, 1)])
     [WindowAxis(length=5, step=30, rows=6), WindowAxis(length=6, step=1, rows=1)]
     """
-    made: list[WindowAxis] = []
+    merged: list[WindowAxis] = []
     for axis in axes:
-        before = made[-1] if made else WindowAxis(1, 0, 0)
+        before = merged[-1] if merged else WindowAxis(1, 0, 0)
         if before.length == 1 or (before.step, before.rows) == (axis.step * axis.length, axis.rows * axis.length):
-            made[-1:] = [axis._replace(length=axis.length * before.length)]
+            merged[-1:] = [axis._replace(length=axis.length * before.length)]
         elif axis.length != 1:
-            made.append(axis)
-    return made
+            merged.append(axis)
+    return merged
 
 
 SharedElements = list[tuple[int, list[tuple[int, int]]]]

@@ -36,10 +36,10 @@ class Block:
     def call(self, code: Code, a: str, b: str, b_row: int, depth: int, z: str, before: str, flag: str) -> None:
         """Emit a call; ``before`` has the sums that those of the block are added to if the flag is set."""
         code.add_helper(self.name, self._write)
-        given = [f"ptr {a}", f"ptr {b}", f"ptr {z}", f"i64 {b_row}", f"i64 {depth}", f"i64 {self.p.n}"]
+        arguments = [f"ptr {a}", f"ptr {b}", f"ptr {z}", f"i64 {b_row}", f"i64 {depth}", f"i64 {self.p.n}"]
         strides = zip(("row", "column"), self.p.a, strict=True)
-        given += [f"i64 {stride}" for _, stride in strides if stride != 1]
-        code.call_helper(self.name, ", ".join([*given, f"ptr {before}", f"i1 {flag}"]))
+        arguments += [f"i64 {stride}" for _, stride in strides if stride != 1]
+        code.call_helper(self.name, ", ".join([*arguments, f"ptr {before}", f"i1 {flag}"]))
 
     def _write(self) -> Helpers:
         code, p = self.code, self.p
@@ -84,8 +84,8 @@ class Block:
             lane = code.op(f"insertelement {self.vector} poison, {self.type} {one}, i64 0")
             left = code.op(f"shufflevector {self.vector} {lane}, {self.vector} poison, {zeros}")
             for v in many:
-                given = ", ".join(f"{self.vector} {x}" for x in (left, right[v], f"%sum{r}.{v}"))
-                code.line(f"%next{r}.{v} = call {self.vector} @{fma}({given})")
+                operands = ", ".join(f"{self.vector} {x}" for x in (left, right[v], f"%sum{r}.{v}"))
+                code.line(f"%next{r}.{v} = call {self.vector} @{fma}({operands})")
         code.line(f"%left.next = getelementptr {self.type}, ptr %left, i64 {'1' if p.a.column == 1 else '%a.column'}")
         code.line(f"%right.next = getelementptr {self.type}, ptr %right, i64 %b.row")
         code.line("%k.next = add nuw nsw i64 %k, 1")

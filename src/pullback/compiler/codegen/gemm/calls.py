@@ -56,8 +56,8 @@ class ProductCall:
         if self.schedule.work.workers > 1:
             self._share(code, [a, b, c, z, scratch, scratch])
         elif product.loop:
-            given = [Local("ptr", code.pointer(p)) for p in (a, b, c, z, scratch)]  # computed once, before the loop
-            self._loop(code, 0, [*given])
+            operands = [Local("ptr", code.pointer(p)) for p in (a, b, c, z, scratch)]  # computed once, before the loop
+            self._loop(code, 0, [*operands])
         else:
             self._call(code, a, b, c, z, scratch)
 
@@ -66,10 +66,10 @@ class ProductCall:
         is_small = isinstance(plan, SmallPlan)
         self.name = self.module.add(emit_small_product(p, plan, target) if is_small else emit_panels(p, plan, target))
 
-    def _call_tiny(self, code: CallList, plan: TinyPlan, given: list[Operand]) -> None:
+    def _call_tiny(self, code: CallList, plan: TinyPlan, operands: list[Operand]) -> None:
         """Emit the call of the function that computes a whole batch of products of tiny matrices."""
         name = self.module.add(emit_tiny_products(self.product.matrices, plan, self.module.target))
-        self.module.call_kernel(code, self.schedule.work, name, given)
+        self.module.call_kernel(code, self.schedule.work, name, operands)
 
     def _call(self, code: CallList, a: Operand, b: Operand, c: Operand, z: Operand, scratch: Operand) -> None:
         """Emit the call for one product."""
@@ -82,10 +82,10 @@ class ProductCall:
         else:
             self.module.call_kernel(code, self.plan.work, self.name, [a, b, c, z, scratch, scratch])
 
-    def _share(self, code: CallList, given: list[Operand]) -> None:
+    def _share(self, code: CallList, operands: list[Operand]) -> None:
         """Emit a call whose parts, panels of one product or products of a batch, are shared by threads."""
         name = self.module.name(emit_batch(self.product, self._call)) if self.product.loop else self.name
-        self.module.call_kernel(code, self.schedule.work, name, given)
+        self.module.call_kernel(code, self.schedule.work, name, operands)
 
     def _loop(self, code: CallList, axis: int, pointers: list[Operand]) -> None:
         """Emit the loops over the batch axes from ``axis`` on."""

@@ -90,8 +90,8 @@ class FewVectors:
             before = code.op(f"select i1 {is_later}, ptr {z}, ptr {code.at(self.type, '%c', place)}")
             flag = "true" if p.adds else is_later
             code.add_helper(sums.name, sums.write)
-            given = [f"ptr {large}", f"i64 {stride}", f"ptr {start}", f"i64 {deep // self.width}", f"ptr {z}"]
-            code.call_helper(sums.name, ", ".join([*given, f"i64 {p.n}", f"ptr {before}", f"i1 {flag}"]))
+            arguments = [f"ptr {large}", f"i64 {stride}", f"ptr {start}", f"i64 {deep // self.width}", f"ptr {z}"]
+            code.call_helper(sums.name, ", ".join([*arguments, f"i64 {p.n}", f"ptr {before}", f"i1 {flag}"]))
             at += count
 
 
@@ -148,8 +148,8 @@ class GroupProduct:
         for v in range(self.count):
             right = code.read(code.at(self.type, few, v * self.width), self.type, self.size, self.width, None)
             for r in range(self.rows):
-                given = ", ".join(f"{self.vector} {x}" for x in (left[r], right, sums[r, v]))
-                code.line(f"%{name}{r}.{v} = call {self.vector} @{fma}({given})")
+                operands = ", ".join(f"{self.vector} {x}" for x in (left[r], right, sums[r, v]))
+                code.line(f"%{name}{r}.{v} = call {self.vector} @{fma}({operands})")
         return {(r, v): f"%{name}{r}.{v}" for r, v in sums}
 
     def _store(self, sums: Sums) -> None:
@@ -181,12 +181,15 @@ def add_lanes(code: Code, type_: str, width: int, vectors: list[str]) -> str:
         half = segment // 2
         lows = [i for start in range(0, width, segment) for i in range(start, start + half)]
         pairs = [vectors[i : i + 2] for i in range(0, len(vectors), 2)]
-        given = f"<{width} x {type_}>"
+        vector_type = f"<{width} x {type_}>"
         vectors = []
         for pair in pairs:
             a, b = pair if len(pair) == 2 else (pair[0], "poison")
             lanes = lows + [width + i for i in lows] if len(pair) == 2 or len(pairs) > 1 else lows
-            low, high = code.shuffle(given, a, b, lanes), code.shuffle(given, a, b, [i + half for i in lanes])
+            low, high = (
+                code.shuffle(vector_type, a, b, lanes),
+                code.shuffle(vector_type, a, b, [i + half for i in lanes]),
+            )
             vectors.append(code.op(f"fadd <{len(lanes)} x {type_}> {low}, {high}"))
         width, segment = len(lanes), half
     if wanted == width:

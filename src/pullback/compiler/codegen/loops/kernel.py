@@ -116,8 +116,8 @@ class KernelWriter:
             def emit(lanes: Lanes) -> None:
                 shared: dict[Use, Value] = {}
                 for _, self.access.places, reductions.accumulators[n.number], hoisted in states:
-                    given = {use: take_lanes(v, lanes.width) for use, v in hoisted.items()}
-                    body = VectorBody(self.parts, 0, given, lanes)
+                    row_values = {use: take_lanes(v, lanes.width) for use, v in hoisted.items()}
+                    body = VectorBody(self.parts, 0, row_values, lanes)
                     body.values.update(shared)
                     body.emit()
                     shared = {u: v for u, v in body.values.items() if u in plan.loads and plan.is_same_for_rows(u)}

@@ -25,8 +25,8 @@ def identity(n: Node, width: int) -> str:
 
 def combine(code: Code, n: Node, total: Value, more: Value) -> Value:
     """Return an accumulated value combined with another one by the op of the reduction."""
-    made: Value = n.data.op.lower.emit(VectorFunctions(code), total, more)
-    return made
+    combined: Value = n.data.op.lower.emit(VectorFunctions(code), total, more)
+    return combined
 
 
 def reduce_lanes(code: Code, n: Node, v: Value) -> Value:
@@ -142,8 +142,8 @@ class Reductions:
         for n in self.plan.after:
             if self.plan.is_column(n):
                 pointer = self.access.element(n, self._columns(n), index)
-                self.accumulators[n.number] = made = self.allocate(n, width)
-                made.set(read_vector(self.code, pointer, n.dtype, width, None))
+                self.accumulators[n.number] = accumulators = self.allocate(n, width)
+                accumulators.set(read_vector(self.code, pointer, n.dtype, width, None))
 
     def store_columns(self, index: str) -> None:
         """Store the accumulators of a vector of columns."""

@@ -47,8 +47,8 @@ def emit_node(code: Code, plan: LoopPlan, n: Node, args: list[Value], width: int
     if n.kind is CAST:
         return args[0].cast(code_of(n.dtype))
     op, params = n.data
-    made = emit_scalar(code, op, params, args, width, code_of(n.dtype))
-    return made.round_product() if n.number in plan.fused.shared else made
+    value = emit_scalar(code, op, params, args, width, code_of(n.dtype))
+    return value.round_product() if n.number in plan.fused.shared else value
 
 
 class RowValues:
@@ -135,8 +135,8 @@ class RowValues:
             is_narrow = size == 4 and len(rows) > 1
             found[rows[0].members[-1]] = code.op(f"zext {kind} {rest} to {wide}") if is_narrow else rest
             self.block_values["places"] = found
-        made: dict[int, str] = self.block_values["places"]
-        return made
+        places: dict[int, str] = self.block_values["places"]
+        return places
 
     def _load_lanes(self, use: Use, at: str = "0") -> Value:
         """Load an element of each row of the block, ``at`` elements after the row's beginning."""
@@ -164,11 +164,11 @@ class RowValues:
         """Return a node's value for the rows of the block, one in each lane."""
         if n.number not in self.values:
             if n.kind is FOLD:
-                made = self._load_cell(n, "0", self.plan.block)
+                value = self._load_cell(n, "0", self.plan.block)
             else:
                 args = [self.emit_use(u) for u in self.plan.uses_of(n)]
-                made = emit_node(self.code, self.plan, n, args, self.plan.block)
-            self.values[n.number] = made
+                value = emit_node(self.code, self.plan, n, args, self.plan.block)
+            self.values[n.number] = value
         return self.values[n.number]
 
     def emit_use(self, use: Use) -> Value:
@@ -198,25 +198,25 @@ class RowValues:
         """Store the results that have one value per row."""
         code, kernel = self.code, self.plan.kernel
         stored = [n for n in kernel.nodes if kernel.levels[n.number] == ROW and n.number in self.plan.fused.stored]
-        made = [(n, self.emit(n)) for n in stored]
-        if not made:
+        values = [(n, self.emit(n)) for n in stored]
+        if not values:
             return
         if self.mask is None or self.plan.has_adjacent_elements:
-            self._store_rows(made, None)
+            self._store_rows(values, None)
             return
         whole, some, done = code.block("whole"), code.block("some"), code.block("done")
         end = code.add(self.row, str(self.plan.block))
         code.branch(code.op(f"icmp sle i64 {end}, %hi"), whole, some)
         code.begin(whole)
-        self._store_rows(made, None)
+        self._store_rows(values, None)
         code.jump(done)
         code.begin(some)  # masked only for the last block: a masked store is slow, or is done lane by lane
-        self._store_rows(made, self.mask)
+        self._store_rows(values, self.mask)
         code.jump(done)
         code.begin(done)
 
-    def _store_rows(self, made: list[tuple[Node, Value]], mask: str | None) -> None:
-        for n, v in made:
+    def _store_rows(self, values: list[tuple[Node, Value]], mask: str | None) -> None:
+        for n, v in values:
             self.access.store(v, n, self.row, mask)
 
     # ---- rows one after the other: their values are on the stack, from where that of one row is loaded
@@ -280,8 +280,8 @@ class RowValues:
     def _call_tile(self, function: str, length: int, use: Use, key: Any) -> None:
         code, offsets = self.code, self._row_offsets(use)
         if ("cell", offsets) not in self.block_values:
-            made = self.block_values["cell", offsets] = code.allocate(f"[{self.plan.block} x i64]")
-            code.line(f"store <{self.plan.block} x i64> {offsets}, ptr {made}, align 64")
+            addresses = self.block_values["cell", offsets] = code.allocate(f"[{self.plan.block} x i64]")
+            code.line(f"store <{self.plan.block} x i64> {offsets}, ptr {addresses}, align 64")
         array = self.access.element(use.node, self.access.address(use.node), self.plan.begin(use))
         tile = self.access.tile_place(key, use.node, "0")
         cell = self.block_values["cell", offsets]

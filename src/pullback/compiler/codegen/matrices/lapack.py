@@ -137,8 +137,8 @@ class LapackWriter:
         job, uplo = (code.keep("i8", LETTERS[x]) for x in ("V", "L" if self.routine.lower else "U"))
         order, info = self._keep(n), self._keep(0)
         work, integers = self._arrange_work()
-        given = [job, uplo, order, vectors, order, z, *work, *integers, info]
-        self._call("syevd", [*(("ptr", p) for p in given), ("i64", "1"), ("i64", "1")])
+        arguments = [job, uplo, order, vectors, order, z, *work, *integers, info]
+        self._call("syevd", [*(("ptr", p) for p in arguments), ("i64", "1"), ("i64", "1")])
         self._fill_if_failed(info, z)
 
     def _find_singular_vectors(self, a: str, z: str) -> None:
@@ -150,8 +150,8 @@ class LapackWriter:
         right = code.at(self.type, z, (rows + 1) * least)
         m, n, k, info = self._keep(rows), self._keep(columns), self._keep(least), self._keep(0)
         work, (integers, _) = self._arrange_work()
-        given = [code.keep("i8", LETTERS["S"]), m, n, "%scratch", m, values, z, m, right, k, *work, integers, info]
-        self._call("gesdd", [*(("ptr", p) for p in given), ("i64", "1")])
+        arguments = [code.keep("i8", LETTERS["S"]), m, n, "%scratch", m, values, z, m, right, k, *work, integers, info]
+        self._call("gesdd", [*(("ptr", p) for p in arguments), ("i64", "1")])
         self._fill_if_failed(info, z)
 
     def _orthogonalize(self, a: str, z: str) -> None:

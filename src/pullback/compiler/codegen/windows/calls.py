@@ -57,13 +57,13 @@ def _call_each(module: ModuleBuilder, code: CallList, n: Node, calls: tuple[Wind
     for plan, args, work in calls:
         w = EMIT[type(plan)](plan)
         name = module.add(w)
-        given = [address(x) for x in [n.args[i] for i in args] + ([] if w.finish else [n])]
+        operands = [address(x) for x in [n.args[i] for i in args] + ([] if w.finish else [n])]
         if work.workers > 1:
-            module.call_kernel(code, work, name, [*given, partial, scratch])
+            module.call_kernel(code, work, name, [*operands, partial, scratch])
         else:
             part = work.part if work.partial else work.rows
             for p in range(-(-work.rows // part)):
                 images = [integer(i) for i in (p * part, min((p + 1) * part, work.rows))]
-                code.call_void(name, [*given, *images, partial.further(p * work.partial), scratch])
+                code.call_void(name, [*operands, *images, partial.further(p * work.partial), scratch])
         if w.finish:
             code.call_void(module.name(w.finish), [address(n), partial, integer(work.parts)])

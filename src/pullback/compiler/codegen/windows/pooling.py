@@ -46,17 +46,17 @@ class PoolingWriter(WindowKernel):
             if self.plan.framed:
                 self.fill_frame(frames[name], fills[name])
         with code.loop("%lo", "%hi") as n:
-            given, results = code.times(n, self.plan.image), code.times(n, prod(p.windows.out) * p.channels)
+            inputs, results = code.times(n, self.plan.image), code.times(n, prod(p.windows.out) * p.channels)
             at: dict[str, str] = {}
             for name in images:
-                at[name] = self.at(name, given)
+                at[name] = self.at(name, inputs)
                 if self.plan.framed:
                     self.copy_image(at[name], frames[name])
                     at[name] = frames[name]
             for name in (n for n in names if n not in images):
                 at[name] = self.at(name, results)
             if p.symbol in ("give", "spread"):
-                self._emit_gradient(at, self.at("%z", given), frames.get("%z"))
+                self._emit_gradient(at, self.at("%z", inputs), frames.get("%z"))
             else:
                 self._emit_windows(at)
         return make_kernel(code, *(f"ptr noalias {name}" for name in names), *RANGE)
