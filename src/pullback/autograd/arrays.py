@@ -37,8 +37,8 @@ def array(A: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _as_dtype(x: Value, dtype: DType = None, *, ndmin: int = 0, **_: object) -> Any:
-    made = x if dtype is None else x.astype(dtype)
-    return made if made.ndim >= ndmin else np.reshape(made, (1,) * (ndmin - made.ndim) + made.shape)
+    y = x if dtype is None else x.astype(dtype)
+    return y if y.ndim >= ndmin else np.reshape(y, (1,) * (ndmin - y.ndim) + y.shape)
 
 
 def take_list(f: Function) -> Any:
@@ -72,16 +72,16 @@ def where(condition: TensorLike, *args: Any, **kwargs: Any) -> Any:
     >>> where(True, 1, 2)
     1
     """
-    given = [*args, *(kwargs[name] for name in ("x", "y") if name in kwargs)]
-    if not given:
+    choices = [*args, *(kwargs[name] for name in ("x", "y") if name in kwargs)]
+    if not choices:
         return np.where(condition)
-    if len(given) != 2:
+    if len(choices) != 2:
         raise ValueError("either both or neither of x and y should be given")
-    if has_tensor(condition) or any(map(has_tensor, given)):
-        condition, given = array(condition), [array(x) for x in given]
-    made = np.where(condition, *given)
-    parts = tree.leaves([condition, *given])
-    return made if any(isinstance(x, Tensor | np.ndarray | np.generic) for x in parts) else made.tolist()
+    if has_tensor(condition) or any(map(has_tensor, choices)):
+        condition, choices = array(condition), [array(x) for x in choices]
+    chosen = np.where(condition, *choices)
+    parts = tree.leaves([condition, *choices])
+    return chosen if any(isinstance(x, Tensor | np.ndarray | np.generic) for x in parts) else chosen.tolist()
 
 
 def make_diagonal(D: Value, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:

@@ -46,7 +46,7 @@ def align(x: Tree, other: Any) -> list[Any]:
     theirs = theirs[0] if isinstance(theirs, tuple) else theirs
     if theirs is None or len(theirs) != len(parts[0]):
         raise TypeError(f"a {type(x).__name__} of {len(parts[0])} was expected, got {other!r}")
-    return [leaf for part, their in zip(parts[0], theirs, strict=True) for leaf in align(part, their)]
+    return [leaf for part, operand in zip(parts[0], theirs, strict=True) for leaf in align(part, operand)]
 
 
 def conjugate(x: Operand | None) -> Any:

@@ -137,8 +137,8 @@ def grad_named(fun: Callable[..., Any], argname: str) -> Callable[..., Any]:
     >>> grad_named(lambda x, y: x * y, "y")(2.0, 3.0)
     np.float64(2.0)
     """
-    made: Callable[..., Any] = grad(fun, inspect.getfullargspec(fun).args.index(argname))
-    return made
+    gradient: Callable[..., Any] = grad(fun, inspect.getfullargspec(fun).args.index(argname))
+    return gradient
 
 
 @unary_to_nary
@@ -184,8 +184,8 @@ def hessian_tensor_product(fun: Callable[..., Any], argnum: int = 0) -> Callable
     def product(*args: Any, **kwargs: Any) -> Any:
         return np.tensordot(gradient(*args[:-1], **kwargs), args[-1], np.ndim(args[-1]))
 
-    made: Callable[..., Any] = grad(product, argnum)
-    return made
+    product_gradient: Callable[..., Any] = grad(product, argnum)
+    return product_gradient
 
 
 hessian_vector_product = hessian_tensor_product
@@ -205,8 +205,8 @@ def tensor_jacobian_product(fun: Callable[..., Any], argnum: int = 0) -> Callabl
     def product(*args: Any, **kwargs: Any) -> Any:
         return np.tensordot(args[-1], fun(*args[:-1], **kwargs), axes=np.ndim(args[-1]))
 
-    made: Callable[..., Any] = jacobian(product, argnum)
-    return made
+    derivative: Callable[..., Any] = jacobian(product, argnum)
+    return derivative
 
 
 vector_jacobian_product = tensor_jacobian_product
@@ -251,8 +251,8 @@ def make_ggnvp(
         f_jvp, _ = _make_vjp(f_vjp, vspace(gradient).zeros())
         return lambda v: f_vjp(g_hvp(f_jvp(v)))
 
-    made: Callable[..., Any] = products(f, f_argnum)
-    return made
+    product_of: Callable[..., Any] = products(f, f_argnum)
+    return product_of
 
 
 @unary_to_nary
@@ -302,8 +302,8 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
     >>> grad(checkpoint(lambda x: x**2))(3.0)
     np.float64(6.0)
     """
-    made: Callable[..., Any] = recompute(fun)
-    return made
+    wrapped: Callable[..., Any] = recompute(fun)
+    return wrapped
 
 
 # doctest does not look into what a decorator of another module made

@@ -69,8 +69,8 @@ class TracedArguments(Arguments):
     def fill(self, values: Sequence[Any]) -> list[Any]:
         """Return the arguments with these inputs, plain NumPy values where nothing follows them."""
         source = iter(values)
-        made = {i: tree.map_leaves(lambda x: next(source) if x is SLOT else x, self.tree[i]) for i in self.argnums}
-        return [made.get(i, a) for i, a in enumerate(self.tree)]
+        filled = {i: tree.map_leaves(lambda x: next(source) if x is SLOT else x, self.tree[i]) for i in self.argnums}
+        return [filled.get(i, a) for i, a in enumerate(self.tree)]
 
     def release(self) -> None:
         self.flat = []
@@ -271,8 +271,8 @@ def defvjp_argnum(fun: Function, vjpmaker: Callable[..., Any]) -> None:
     vjpmaker: ``rule(argnum, ans, args, kwargs)``, which returns a function from the cotangent to the gradient.
     """
 
-    def rule(argnums: Sequence[int], *given: object) -> Callable[[Any], list[Any]]:
-        vjps = [vjpmaker(argnum, *given) for argnum in argnums]
+    def rule(argnums: Sequence[int], *rest: object) -> Callable[[Any], list[Any]]:
+        vjps = [vjpmaker(argnum, *rest) for argnum in argnums]
         return lambda g: [vjp(g) for vjp in vjps]
 
     defvjp_argnums(fun, rule)

@@ -103,8 +103,8 @@ def combo_check(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[
     """
 
     def check(*lists: Sequence[Any], **named_lists: Sequence[Any]) -> None:
-        for given in product(*lists):
+        for choice in product(*lists):
             for named in product(*([(k, x) for x in xs] for k, xs in named_lists.items())):
-                check_grads(fun, *args, **kwargs)(*given, **dict(named))
+                check_grads(fun, *args, **kwargs)(*choice, **dict(named))
 
     return check

@@ -18,10 +18,10 @@ def subvals(x: Sequence[Any], ivs: Iterable[tuple[int, Any]]) -> tuple[Any, ...]
     >>> subvals((1, 2, 3), [(0, 5)])
     (5, 2, 3)
     """
-    made = list(x)
+    values = list(x)
     for i, value in ivs:
-        made[i] = value
-    return tuple(made)
+        values[i] = value
+    return tuple(values)
 
 
 def subval(x: Sequence[Any], i: int, v: object) -> tuple[Any, ...]:

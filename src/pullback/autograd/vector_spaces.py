@@ -117,9 +117,9 @@ class ArrayVSpace(VSpace):
     def standard_basis(self) -> Iterator[Any]:
         for index in np.ndindex(*self.shape):
             for unit in self.units:
-                made = self.zeros()
-                made[index] = unit
-                yield made
+                element = self.zeros()
+                element[index] = unit
+                yield element
 
     def _inner_prod(self, x: Any, y: Any) -> Any:
         return np.dot(np.ravel(x), np.ravel(y))

@@ -62,10 +62,10 @@ def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Any]:
         def nary_f(*args: object, **kwargs: object) -> Any:
             @wraps(fun)
             def unary_f(x: Any) -> Any:
-                given = list(args)
+                values = list(args)
                 for i, part in [(argnum, x)] if isinstance(argnum, int) else zip(argnum, x, strict=True):
-                    given[i] = part
-                return fun(*given, **kwargs)
+                    values[i] = part
+                return fun(*values, **kwargs)
 
             x = args[argnum] if isinstance(argnum, int) else tuple(args[i] for i in argnum)
             return unary_operator(unary_f, x, *operator_args, **operator_kwargs)

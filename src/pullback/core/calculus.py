@@ -90,11 +90,11 @@ class Calculus:
         env = {"z": z, **params, **more}
         for n, x in zip(self.names.inputs, inputs, strict=False):
             env[n], env[f"{n}_shape"] = x, getattr(x, "shape", ())
-        given = [env[n] for n in get_parameters(formula)]
+        values = [env[n] for n in get_parameters(formula)]
         try:
-            return formula(*given)
+            return formula(*values)
         except ZeroDivisionError:  # of Python numbers; those of NumPy are infinite or NaN
-            return formula(*[z.dtype.type(x) if type(x) in (int, float) else x for x in given])
+            return formula(*[z.dtype.type(x) if type(x) in (int, float) else x for x in values])
 
 
 def add_terms(terms: list[Any]) -> Any:

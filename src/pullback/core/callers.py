@@ -306,8 +306,8 @@ def explain_refusal(dtype: np.dtype[Any]) -> tuple[str, str]:
         return f" (in NumPy's {by_numpy})", cure
     if _read_instruction(frame)[0] in _WRITES and not frame.f_code.co_filename.startswith(scipy_files):
         line = f"{basename(frame.f_code.co_filename)}:{frame.f_lineno}"
-        made = f'out = pb.zeros(shape, "{dtype}")'
-        cure = f"Make out a tensor, which takes traced values: {made}; or collect them in a list for np.array(list)"
+        example = f'out = pb.zeros(shape, "{dtype}")'
+        cure = f"Make out a tensor, which takes traced values: {example}; or collect them in a list for np.array(list)"
         return f" (out[...] = x at {line}, where out is a NumPy array)", cure
     called = None
     while frame is not None and frame.f_code.co_filename.startswith(scipy_files):

@@ -70,10 +70,10 @@ environment.add_part(lambda: _unusual(get_default_dtype()), lambda: _unusual(_pr
 
 
 def _as_float(dtype: DType) -> np.dtype[Any]:
-    made: np.dtype[Any] = np.dtype(dtype)
-    if made.kind != "f":
-        raise ArgumentError(f"set_default_dtype: dtype must be a float, such as 'float64', got {made}.")
-    return made
+    float_dtype: np.dtype[Any] = np.dtype(dtype)
+    if float_dtype.kind != "f":
+        raise ArgumentError(f"set_default_dtype: dtype must be a float, such as 'float64', got {float_dtype}.")
+    return float_dtype
 
 
 def as_dtype(dtype: Any, what: str = "dtype") -> np.dtype[Any]:
@@ -83,15 +83,15 @@ def as_dtype(dtype: Any, what: str = "dtype") -> np.dtype[Any]:
     dtype('int32')
     """
     try:
-        made = np.dtype(str if isinstance(dtype, str) and dtype == "string" else dtype)
+        found = np.dtype(str if isinstance(dtype, str) and dtype == "string" else dtype)
     except TypeError:
         shape = " A shape is one argument: (2, 3), not 2, 3." if isinstance(dtype, int) else ""
         raise ArgumentError(
             f"{what}: {dtype!r} is not a dtype; try 'float32', 'float64', 'int32' or 'bool'.{shape}"
         ) from None
-    if made.kind not in "fiubcUS":
-        raise ArgumentError(f"{what}: tensors hold numbers and bools, not {made}.")
-    return made
+    if found.kind not in "fiubcUS":
+        raise ArgumentError(f"{what}: tensors hold numbers and bools, not {found}.")
+    return found
 
 
 def as_shape(name: str, shape: Any) -> tuple[int, ...]:
@@ -116,13 +116,13 @@ def as_number(name: str, argument: str, x: object, least: float = -np.inf, most:
     >>> as_number("dropout", "rate", np.float32(0.5), 0, 1)
     0.5
     """
-    made = concrete(x)
-    made = made.item() if isinstance(made, ndarray | np.generic) and not made.ndim else made
-    if isinstance(made, bool) or not isinstance(made, int | float) or not least <= made <= most:
+    number = concrete(x)
+    number = number.item() if isinstance(number, ndarray | np.generic) and not number.ndim else number
+    if isinstance(number, bool) or not isinstance(number, int | float) or not least <= number <= most:
         limits = {(True, True): "", (False, True): f" of {least} or more", (True, False): f" of at most {most}"}
         allowed = limits.get((least == -np.inf, most == np.inf), f" from {least} to {most}")
         raise ArgumentError(f"{name}: {argument} must be a number{allowed}, got {x!r}.")
-    return made
+    return number
 
 
 def check_sequence(name: str, tensors: object) -> Any:
@@ -181,10 +181,10 @@ def unwrap_constant(x: Any, what: str = "tensor") -> Value:
         except (DataError, TracedValueError):
             x = get_array_inside(x)
             if not has_tensors(x):
-                made: Array | None = _numbers_in(x)
-                if made is None:
+                numbers: Array | None = _numbers_in(x)
+                if numbers is None:
                     raise
-                return made
+                return numbers
             x = join_tensors(x)
     t: Tensor = x.read()
     value: Value = t if t.level else t.value
@@ -202,8 +202,8 @@ def _numbers_in(x: TensorLike) -> Any:
 
     The result is None if anything else is in it.
     """
-    made = np.array(x.tolist()) if isinstance(x, ndarray) and x.dtype is OBJECT else np.array(None)
-    return made[()] if made.dtype.kind in "fiubc" else None
+    numbers = np.array(x.tolist()) if isinstance(x, ndarray) and x.dtype is OBJECT else np.array(None)
+    return numbers[()] if numbers.dtype.kind in "fiubc" else None
 
 
 def has_tensors(x: TensorLike) -> bool:
@@ -249,9 +249,9 @@ def _join_item(x: TensorLike, like: np.dtype[Any]) -> Any:
     """Return one item of a list that is joined to a tensor: a tensor, or an array of plain numbers."""
     if has_tensors(x):
         return join_tensors(x, like)
-    made = as_value(x)
-    weak = not isinstance(x, ndarray | np.generic) and made.dtype.kind == "f" and like is not None
-    return made.astype(like) if weak else made
+    value = as_value(x)
+    weak = not isinstance(x, ndarray | np.generic) and value.dtype.kind == "f" and like is not None
+    return value.astype(like) if weak else value
 
 
 def _float_among(x: TensorLike) -> Any:
@@ -286,8 +286,8 @@ def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
     if isinstance(data, Tensor):
         data = data._concrete(what)
     if isinstance(data, ndarray | np.generic) or (hasattr(data, "__array__") and not isinstance(data, list | tuple)):
-        made = _check_array(data, what)
-        return made if dtype is None else _cast(made, as_dtype(dtype, what))
+        array = _check_array(data, what)
+        return array if dtype is None else _cast(array, as_dtype(dtype, what))
     kinds = _kinds_of_numbers(data)
     if not kinds:
         _shape_of(data, what, kinds)
@@ -309,12 +309,12 @@ def _check_array(data: Any, what: str) -> Array:
     is_subclass = type(data) is not ndarray and isinstance(data, ndarray)  # first, as np.ma takes 7 ms to import
     if is_subclass and isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
         raise DataError(f"{what}: got an array with masked elements. Give them values first: x.filled(value).")
-    made = np.asarray(data)
-    if has_tensors(made):
+    array = np.asarray(data)
+    if has_tensors(array):
         raise TracedValueError(f"{what}: an object array with traced tensors would lose their gradients. Use pb.stack.")
-    if made.dtype.kind not in "fiubcU":
-        raise DataError(f"{what}: expected numbers or bools, got an array of dtype {made.dtype}.")
-    return made
+    if array.dtype.kind not in "fiubcU":
+        raise DataError(f"{what}: expected numbers or bools, got an array of dtype {array.dtype}.")
+    return array
 
 
 def _kinds_of_numbers(data: object) -> set[Any]:
@@ -343,8 +343,8 @@ def _dtype_of(kinds: set[Any]) -> Any:
     return np.bool_ if kinds == {bool} else get_default_dtype()
 
 
-def _cast(made: Array, dtype: np.dtype[Any]) -> Any:
-    return made if made.dtype == dtype else made.astype(dtype)
+def _cast(x: Array, dtype: np.dtype[Any]) -> Any:
+    return x if x.dtype == dtype else x.astype(dtype)
 
 
 def _check_equal_shapes(shapes: list[tuple[int, ...]], what: str, depth: int) -> None:

@@ -167,9 +167,9 @@ def compile_rule(
 ) -> Callable[..., Any]:
     """Return a rule as a function with this signature that evaluates ``body``, an expression."""
     code = compile_text(f"lambda {signature}: {body}", f"<rule {op} {next(_number)}>", "eval")
-    made: Callable[..., Any] = eval(code, {**UFUNCS, **QUICKER, "formula": formula, **more})
-    made.source, made.formula = body, formula  # type: ignore[attr-defined]
-    return made
+    function: Callable[..., Any] = eval(code, {**UFUNCS, **QUICKER, "formula": formula, **more})
+    function.source, function.formula = body, formula  # type: ignore[attr-defined]
+    return function
 
 
 def derive_rule(op: str, rule: Any, signature: str, fit: Any = None, to: str = "") -> Any:

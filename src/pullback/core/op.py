@@ -171,8 +171,8 @@ def call_with_unknown(op: Op, args: tuple[Any, ...], unknown: dict[str, Any], pa
     """Call the NumPy function of an op with keywords that only NumPy has, such as ``dtype=``; raise for all others."""
     is_numpy = not (getattr(op.kernel, "__module__", None) or "").startswith("pullback.")
     if unknown and is_numpy and NUMPY_KEYWORDS.issuperset(unknown) and any(isinstance(a, Tensor) for a in args):
-        given = {k: v for k, v in params.items() if v is not op.params[k]}
-        return late_binding.call_function(op.kernel, args, given | unknown)
+        changed = {k: v for k, v in params.items() if v is not op.params[k]}
+        return late_binding.call_function(op.kernel, args, changed | unknown)
     raise make_call_error(op.function, unknown, op.required)
 
 
@@ -269,9 +269,9 @@ class Op:
 
     def _stub(self, code: Callable[..., Any], doc: Callable[..., Any]) -> FunctionType:
         """Return a function that is built when it is first called; its globals are ``self.space``."""
-        made = FunctionType(code.__code__, self.space, self.name)
-        made.__doc__, made.__module__, made.__qualname__ = doc.__doc__, doc.__module__, doc.__qualname__
-        return made
+        stub = FunctionType(code.__code__, self.space, self.name)
+        stub.__doc__, stub.__module__, stub.__qualname__ = doc.__doc__, doc.__module__, doc.__qualname__
+        return stub
 
     def _kernel_call(self) -> Any:
         """Return the kernel as a function that takes the parameters by position, after the inputs."""
@@ -347,10 +347,10 @@ class Op:
                 self._write_functions()
 
     def _write_functions(self) -> None:
-        made: dict[str, Any] = {**self._build_names()}
-        exec(compile_text(self._write_source(), f"<op {self.name}>", "exec"), made)
-        self.space.update(made, **self._ways())
-        function, other = made[self.name], made.get("reflected")
+        names: dict[str, Any] = {**self._build_names()}
+        exec(compile_text(self._write_source(), f"<op {self.name}>", "exec"), names)
+        self.space.update(names, **self._ways())
+        function, other = names[self.name], names.get("reflected")
         self.function.__defaults__ = function.__defaults__
         self.space[self.name] = self.function
         if other is not None and self.reflected is not None:
@@ -417,9 +417,9 @@ class Op:
 
     def _fit_step(self, loose: Step, *of: int, **rules: object) -> Step:
         """Return a step with rules that sum over broadcast axes; ``loose`` is the same step without these sums."""
-        made = self._make_step(*of, fitted=True, crossed=loose.crossed, **rules)
-        made.loose = loose
-        return made
+        step = self._make_step(*of, fitted=True, crossed=loose.crossed, **rules)
+        step.loose = loose
+        return step
 
     def _make_binary_step(self, name: str) -> Step | None:
         """Return a step of an op of two inputs; None if one of them that is on the tape has no derivative."""
@@ -507,7 +507,7 @@ class Op:
     def _write_moving(self) -> str:
         """Return the text of an op of one input with parameters, or whose result has another shape."""
         items, signature, check = self._write_parameters("x")
-        given, packed = ", ".join(self.params), f"({''.join(n + ', ' for n in self.params)})"
+        listed, packed = ", ".join(self.params), f"({''.join(n + ', ' for n in self.params)})"
         node = {"v": "v", "m": "q", "step": "one", "x": "x", "y": packed, "pad": " " * 12}
         placed = f"place(v, m.tape[_s, v.dtype], one, x.x, {packed})"
         run = "run" if self.saving is None else "(saving if m.tape.level else run)"
@@ -516,8 +516,8 @@ class Op:
             placed = f"note_view({placed}, x, OP, {{{items}}})"
         return UNARY_WITH_PARAMS.format(
             name=self.name, params=f"{signature}, " * bool(self.params), items=items, **check,
-            run="x.value[index]" if self.kernel is operator.getitem else f"{run}(x.value, {given})",
-            array=f"run(x, {given})", above=f"{self.name}(x.value, {given})",
+            run="x.value[index]" if self.kernel is operator.getitem else f"{run}(x.value, {listed})",
+            array=f"run(x, {listed})", above=f"{self.name}(x.value, {listed})",
             scalar="; v = v if _s else v[()]" if isinstance(self.acts, moves) else "", noted=placed,
             node=PLACE_VIEW.format(items=items, **node) if self.makes_views else PLACE.format(**node),
         )  # fmt: skip
@@ -593,12 +593,12 @@ class Op:
         count = 1 if self.variadic else len(self.inputs)
         if len(args) == count and not (kwargs or self.required or self.variadic):
             return tuple(args), dict(self.params)
-        given = dict(zip(self.params, args[count:], strict=False))
-        if self.variadic or len(args) < count or len(args) > count + len(self.params) or given.keys() & kwargs.keys():
+        named = dict(zip(self.params, args[count:], strict=False))
+        if self.variadic or len(args) < count or len(args) > count + len(self.params) or named.keys() & kwargs.keys():
             return None
-        if not (kwargs.keys() <= self.params.keys() and {*self.required} <= {*given, *kwargs}):
+        if not (kwargs.keys() <= self.params.keys() and {*self.required} <= {*named, *kwargs}):
             return None
-        return tuple(args[:count]), {**self.params, **given, **kwargs}
+        return tuple(args[:count]), {**self.params, **named, **kwargs}
 
     def prepare_call(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Call the op after converting operands that are neither arrays nor tensors."""
@@ -617,12 +617,12 @@ class Op:
 
     def _convert_values(self, values: Sequence[Any]) -> list[Any]:
         """Return inputs as the kernel takes them: NumPy's values of a common kind, beside which numbers may stay."""
-        made = [v if isinstance(v, RAW) or type(v) in WEAK else as_value(v, self.name) for v in values]
-        if len(made) > 1:
-            made = self.promote(made)
-        if self.elementwise and any(isinstance(v, RAW) for v in made):
-            return made
-        return [v if isinstance(v, RAW) else np.asarray(v, self._find_weak_dtype(v, made))[()] for v in made]
+        converted = [v if isinstance(v, RAW) or type(v) in WEAK else as_value(v, self.name) for v in values]
+        if len(converted) > 1:
+            converted = self.promote(converted)
+        if self.elementwise and any(isinstance(v, RAW) for v in converted):
+            return converted
+        return [v if isinstance(v, RAW) else np.asarray(v, self._find_weak_dtype(v, converted))[()] for v in converted]
 
     @staticmethod
     def _is_short(values: Sequence[Any], params: dict[str, Any]) -> bool:
@@ -669,12 +669,12 @@ class Op:
             pass
         if (refused := op.refuse_dtypes(error, [a.dtype for a in args if hasattr(a, "dtype")])) is not None:
             return refused
-        given = "".join(f", {k}={v!r}" for k, v in params.items())
+        settings = "".join(f", {k}={v!r}" for k, v in params.items())
         kind: type[PullbackError] = ArgumentError if isinstance(error, TypeError) else ShapeError
         if isinstance(error, IndexError):
             kind = AxisRangeError if isinstance(error, AxisError) else IndexRangeError
         dtypes = " and ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
-        return kind(f"{op.name}: {str(error).rstrip('.')} (given shapes {format_shapes(shapes)}, {dtypes}{given}).")
+        return kind(f"{op.name}: {str(error).rstrip('.')} (given shapes {format_shapes(shapes)}, {dtypes}{settings}).")
 
     def refuse_dtypes(self, error: Exception, dtypes: Sequence[np.dtype[Any]]) -> Exception | None:
         """Return the error about inputs that are not numbers, or complex where they must be real; None if none is."""
@@ -812,11 +812,11 @@ class Composition:
     def build(self) -> Any:
         """Build the function, which replaces its stub."""
         if self.function.__code__ is first_composed.__code__:
-            name, (parameters, given) = self.own.__name__, templates.forward_parameters(self.own.__code__)
-            made: dict[str, Any] = {}
-            exec(compile_text(f"def {name}({parameters}): return run({given})\n", f"<op {name}>", "exec"), made)
+            name, (parameters, arguments) = self.own.__name__, templates.forward_parameters(self.own.__code__)
+            space: dict[str, Any] = {}
+            exec(compile_text(f"def {name}({parameters}): return run({arguments})\n", f"<op {name}>", "exec"), space)
             self.function.__defaults__, self.function.__kwdefaults__ = self.own.__defaults__, self.own.__kwdefaults__
-            self.function.__code__ = made[name].__code__
+            self.function.__code__ = space[name].__code__
         return self.function
 
 
@@ -849,15 +849,15 @@ def convert_operand(x: TensorLike, what: str = "tensor") -> Value:
     >>> convert_operand([1.0, 2.0]).shape, convert_operand(3).shape
     ((2,), ())
     """
-    made: Value
+    value: Value
     if isinstance(x, ARRAYS):
-        made = join_tensors(x)
-        return made
+        value = join_tensors(x)
+        return value
     if type(x) in WEAK or isinstance(x, range):
-        made = weaken_value(np.asarray(x)[()])
-        return made
-    made = unwrap_constant(x, what)
-    return as_tensor(made) if isinstance(x, list | tuple) else made
+        value = weaken_value(np.asarray(x)[()])
+        return value
+    value = unwrap_constant(x, what)
+    return as_tensor(value) if isinstance(x, list | tuple) else value
 
 
 def check_rank(name: str, x: TensorLike, rank: int, argument: str = "x") -> Value:

@@ -86,11 +86,11 @@ def _as_operand(op: Any, a: Any, i: int, wide: Any) -> Any:
     if not isinstance(a, list | tuple):
         plain = type(a) in PLAIN_VALUES and getattr(a, "dtype", None) is not OBJECT
         return a if plain else unwrap_constant(a, op.name)
-    made = unwrap_constant(a, op.name)
-    if isinstance(made, Tensor):
-        return made
-    if wide is not None and made.dtype.kind == "f":
-        made = as_array(a, wide, op.name)[()]
-    if op.flows and not op.d.differentiable(i) and made.dtype.kind == "f" and np.all(made == np.floor(made)):
-        made = np.array(a, np.int64)
-    return constant(made)
+    value = unwrap_constant(a, op.name)
+    if isinstance(value, Tensor):
+        return value
+    if wide is not None and value.dtype.kind == "f":
+        value = as_array(a, wide, op.name)[()]
+    if op.flows and not op.d.differentiable(i) and value.dtype.kind == "f" and np.all(value == np.floor(value)):
+        value = np.array(a, np.int64)
+    return constant(value)

@@ -169,8 +169,8 @@ class RowSparse(NDArrayOperatorsMixin):
             rows = _apply(ufunc, args)
             if rows is not None:
                 return rows
-        made = [a.to_dense() if isinstance(a, RowSparse) else a for a in args]
-        return getattr(ufunc, method)(*made, **kwargs)
+        dense = [a.to_dense() if isinstance(a, RowSparse) else a for a in args]
+        return getattr(ufunc, method)(*dense, **kwargs)
 
     def __bool__(self) -> bool:
         return bool(np.asarray(self))
@@ -181,9 +181,9 @@ def make_rows(indices: Value, values: Value, shape: tuple[int, ...], distinct: b
 
     ``distinct``: no row occurs twice and all are in order.
     """
-    made = RowSparse.__new__(RowSparse)
-    made._fill(indices, values, shape, distinct)
-    return made
+    rows = RowSparse.__new__(RowSparse)
+    rows._fill(indices, values, shape, distinct)
+    return rows
 
 
 def sort_rows(indices: Array) -> tuple[Any, Any]:
@@ -239,8 +239,8 @@ def _apply(ufunc: Callable[..., Any], args: tuple[Any, ...]) -> RowSparse | None
     if not _keeps_zero(ufunc, args, x):
         return None
     x = x if x.is_symbolic else x.coalesce()
-    made = ufunc(*(x.values if isinstance(a, RowSparse) else a for a in args))
-    return x.with_values(made)
+    values = ufunc(*(x.values if isinstance(a, RowSparse) else a for a in args))
+    return x.with_values(values)
 
 
 def _is_number(a: Any) -> bool:
@@ -283,9 +283,9 @@ class RowSum:
         rows = self.total()
         if type(dense) is not ndarray or isinstance(rows.values, Tensor) or rows.is_symbolic:
             return dense + rows.to_dense()
-        made = np.array(dense, order="C")
-        add_rows(made, rows.indices, rows.values)
-        return made
+        total = np.array(dense, order="C")
+        add_rows(total, rows.indices, rows.values)
+        return total
 
     def total(self) -> Any:
         """Return all rows; None if none were added."""

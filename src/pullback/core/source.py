@@ -35,19 +35,19 @@ def find_user_line() -> str:
 def _find_user_frame(frame: FrameType | None) -> tuple[FrameType | None, str]:
     """Return the innermost frame of the user's from this one on, and what stands before its line number."""
     while frame is not None:
-        its = _users.get(frame.f_code.co_filename)
-        if its is None:
-            its = _look_up(frame.f_code.co_filename)
-        if its:
-            return frame, its
+        prefix = _users.get(frame.f_code.co_filename)
+        if prefix is None:
+            prefix = _look_up(frame.f_code.co_filename)
+        if prefix:
+            return frame, prefix
         frame = frame.f_back
     return None, ""
 
 
 def _look_up(file: str) -> str:
     """Return what stands before a line's number if the file is the user's, else an empty string; remember it."""
-    _users[file] = its = "" if file.startswith(_NOT_THEIR_LINE) else _name_file(file)
-    return its
+    _users[file] = prefix = "" if file.startswith(_NOT_THEIR_LINE) else _name_file(file)
+    return prefix
 
 
 class LineFinder:
@@ -72,11 +72,11 @@ class LineFinder:
         loop = None
         while frame is not None:
             code = frame.f_code
-            its = _users.get(code.co_filename)
-            if its is None:
-                its = _look_up(code.co_filename)
-            if its:
-                line = f"{its}{frame.f_lineno}"
+            prefix = _users.get(code.co_filename)
+            if prefix is None:
+                prefix = _look_up(code.co_filename)
+            if prefix:
+                line = f"{prefix}{frame.f_lineno}"
                 if loop is not None:
                     self.loop, self.line = loop, line
                 return line

@@ -232,9 +232,9 @@ class Step:
         """The variant for nodes with big values."""
         if self._large is None:
             otherwise = self.back if self.dx is None else self.add_cotangents
-            made = Step(self.op, back=add_large(self.positional_rules, self.blockwise, otherwise))
-            made.original = self
-            self._large = made
+            step = Step(self.op, back=add_large(self.positional_rules, self.blockwise, otherwise))
+            step.original = self
+            self._large = step
         return self._large
 
     @property
@@ -327,9 +327,9 @@ def make_writing(step: Step) -> Step | None:
         e = y.g
         y.g = d if e is None else e + d
 
-    made = step.writing = Step(step.op, back=undo)
-    made.original = step
-    return made
+    writing = step.writing = Step(step.op, back=undo)
+    writing.original = step
+    return writing
 
 
 def copy_node(r: Tensor, g: Any, z: Value, change: Callable[..., Any]) -> Tensor:
@@ -339,22 +339,22 @@ def copy_node(r: Tensor, g: Any, z: Value, change: Callable[..., Any]) -> Tensor
     """
 
     def operand(node: Tensor, value: Any) -> Tensor:
-        made = Tensor()
-        made.value = change(node, value)
-        return made
+        copied = Tensor()
+        copied.value = change(node, value)
+        return copied
 
-    step, made = r.via.original, Tensor()
-    made.g, made.value, made.x, made.y = g, z, r.x, r.y
+    step, copied = r.via.original, Tensor()
+    copied.g, copied.value, copied.x, copied.y = g, z, r.x, r.y
     if type(r.x) is tuple:
         nodes, values, live = r.x
-        made.x = nodes, [change(n if on else None, v) for n, v, on in zip(nodes, values, live, strict=True)], live
+        copied.x = nodes, [change(n if on else None, v) for n, v, on in zip(nodes, values, live, strict=True)], live
     elif type(r.x) is not list:
-        made.x = operand(r.x, r.x.value)
+        copied.x = operand(r.x, r.x.value)
         if step.dy is not None:
-            made.y = operand(r.y, r.y.value)
+            copied.y = operand(r.y, r.y.value)
         elif step.has_two_inputs:
-            made.y = change(None, r.y)
-    return made
+            copied.y = change(None, r.y)
+    return copied
 
 
 def make_node(g: Value, x: Value, params: tuple[Any, ...]) -> Tensor:
@@ -702,7 +702,7 @@ def _read_plain_values(op: Op, args: Sequence[Any]) -> tuple[list[Any], Tape | N
     for a, mixes in zip(args, op.mixing, strict=False):
         if type(a) is Tensor:
             m = a.meta
-            v, its, has_tensors = a.value, m.dtype, True
+            v, value_dtype, has_tensors = a.value, m.dtype, True
             if not m.raw:
                 return None
             if m.tape.level:
@@ -711,7 +711,7 @@ def _read_plain_values(op: Op, args: Sequence[Any]) -> tuple[list[Any], Tape | N
                 elif tape is not m.tape:
                     return None
         elif type(a) is ndarray:
-            v, its = a, a.dtype
+            v, value_dtype = a, a.dtype
         elif op.elementwise and (type(a) is float or type(a) is int):
             values.append(a)
             continue
@@ -720,8 +720,8 @@ def _read_plain_values(op: Op, args: Sequence[Any]) -> tuple[list[Any], Tape | N
         values.append(v)
         if mixes:
             if dtype is None:
-                dtype = its
-            elif its is not dtype:
+                dtype = value_dtype
+            elif value_dtype is not dtype:
                 return None
     return None if dtype is None or dtype.kind != "f" else (values, tape, has_tensors)
 
@@ -836,15 +836,15 @@ def variant_of(step: Step, change: Callable[..., Any], change_all: Callable[...,
     """Return the step with changed rules, whose cotangents fit their operands; a custom step is returned unchanged."""
     if step.rule is None and step.rules is None:
         return step
-    made = Step(step.op, needs=step.needs, needs_z=step.needs_z, crossed=step.crossed)
+    variant = Step(step.op, needs=step.needs, needs_z=step.needs_z, crossed=step.crossed)
     if step.rule is None:
-        made.rules = change_all(step.rules)
-        made.back = add_many(made.rules)
-        return made
+        variant.rules = change_all(step.rules)
+        variant.back = add_many(variant.rules)
+        return variant
     first, second = change(step.rule), step.dy and change(step.dy)
-    made.dx = made.rule = lambda g, z, x, y: fit(first(g, z, x, y), x)
-    made.dy = second and (lambda g, z, x, y: fit(second(g, z, x, y), y))
-    return made
+    variant.dx = variant.rule = lambda g, z, x, y: fit(first(g, z, x, y), x)
+    variant.dy = second and (lambda g, z, x, y: fit(second(g, z, x, y), y))
+    return variant
 
 
 # ---- tensors on no tape

@@ -274,17 +274,17 @@ class Tensor(TensorOps):
 
     def _as_object(self, dtype: DType = None, copy: bool | None = None) -> Any:
         """Return an object array of rank 0 with this tensor: SciPy's sparse arrays leave products with it to us."""
-        made = np.empty((), object)
-        made[()] = self
-        return made
+        array = np.empty((), object)
+        array[()] = self
+        return array
 
     def _elements(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Any:
         """Return an object array of the elements, which NumPy can index and join, in the same order in memory."""
-        made = np.empty_like(late_binding.get_layout(self.read()), object)
+        elements = np.empty_like(late_binding.get_layout(self.read()), object)
         x = self.astype(float) if self.dtype.kind in "biu" and is_called_by(SERIES_FILES) else self  # as NumPy does
         for index in np.ndindex(self.shape):
-            made[index] = x[index] if index else x
-        return made
+            elements[index] = x[index] if index else x
+        return elements
 
     def _values(self, dtype: DType = None, copy: bool | None = None) -> Any:
         if dtype is not None and np.dtype(dtype) is OBJECT and self.level:

@@ -56,10 +56,10 @@ def get_branches(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | No
 def _like_dict(tree: Any, items: Any) -> Any:
     if type(tree) is dict:
         return dict(items)
-    made = copy(tree)  # keeps its class, a defaultdict's factory
+    result = copy(tree)  # keeps its class, a defaultdict's factory
     for key, value in items:
-        made[key] = value
-    return made
+        result[key] = value
+    return result
 
 
 # ---- other classes that are structure
@@ -100,14 +100,14 @@ def _find_known(t: type) -> NodeType | None:
 
 
 def _like_mapping(tree: Any, new: list[Any]) -> Any:
-    made, items = None, dict(zip(tree, new, strict=True))
+    result, items = None, dict(zip(tree, new, strict=True))
     try:
-        made = type(tree)(items)
+        result = type(tree)(items)
     except Exception as error:
         raise _unbuilt_error(type(tree), error) from error
-    if type(made) is not type(tree) or [*made] != [*tree]:
+    if type(result) is not type(tree) or [*result] != [*tree]:
         raise _unbuilt_error(type(tree), "it has other keys then")
-    return made
+    return result
 
 
 def _unbuilt_error(t: type, error: object) -> ArgumentError:
@@ -118,9 +118,9 @@ def _unbuilt_error(t: type, error: object) -> ArgumentError:
 
 
 def _like_namespace(tree: Any, new: list[Any]) -> Any:
-    made = copy(tree)
-    vars(made).update(zip(vars(tree), new, strict=True))
-    return made
+    result = copy(tree)
+    vars(result).update(zip(vars(tree), new, strict=True))
+    return result
 
 
 def _by_fields(names: tuple[str, ...]) -> NodeType:
@@ -129,10 +129,10 @@ def _by_fields(names: tuple[str, ...]) -> NodeType:
     def rebuild(tree: Any, new: list[Any]) -> Any:
         if hasattr(tree, "model_copy"):
             return tree.model_copy(update=dict(zip(names, new, strict=True)))
-        made = copy(tree)
+        result = copy(tree)
         for name, value in zip(names, new, strict=True):
-            object.__setattr__(made, name, value)
-        return made
+            object.__setattr__(result, name, value)
+        return result
 
     paths = [f".{name}" for name in names]
     return NodeType(lambda tree: [getattr(tree, name) for name in names], rebuild, lambda _: paths, lambda _: names)
@@ -249,10 +249,10 @@ def map_leaves(f: Callable[..., Any], tree: Tree, *others: object, whole: Callab
         return f(tree, *others)
     more = []
     for other in others:
-        its = get_branches(other)
-        if its is None or len(its[0]) != len(parts[0]):
+        other_branches = get_branches(other)
+        if other_branches is None or len(other_branches[0]) != len(parts[0]):
             raise ValueError(f"trees differ: {type(tree).__name__} of {len(parts[0])} against {other!r}")
-        more.append(its[0])
+        more.append(other_branches[0])
     return parts[1]([map_leaves(f, *row, whole=whole) for row in zip(parts[0], *more, strict=True)])
 
 

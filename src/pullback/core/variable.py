@@ -357,15 +357,15 @@ def call_with_values(f: Callable[..., Any], *args: Value) -> None:
     """
     program = get_trace()
 
-    def run(*given: Array) -> Any:
+    def run(*values: Array) -> Any:
         if get_trace() is None:  # while tracing there are no values
-            f(*given)
+            f(*values)
         return np.zeros(())
 
     if program is None:
         call_unfollowed(run, *args)
     else:
-        call_unfollowed(lambda _, *given: run(*given), program.get_order_symbol(), *args)
+        call_unfollowed(lambda _, *values: run(*values), program.get_order_symbol(), *args)
         program.keeps_latest = True
 
 

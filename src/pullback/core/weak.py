@@ -154,8 +154,8 @@ def weaken_value(z: Value) -> Any:
     """Return a value that was computed from Python numbers only as a weak value."""
     if type(z) is np.ndarray:
         return weaken(late_binding.constant(z)) if z.dtype.kind == "f" else z
-    made = WEAK_NUMBERS.get(type(z))
-    return z if made is None else made(z)
+    weak_type = WEAK_NUMBERS.get(type(z))
+    return z if weak_type is None else weak_type(z)
 
 
 def are_numbers(args: Any) -> bool:

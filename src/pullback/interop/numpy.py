@@ -108,15 +108,15 @@ def call_function(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     call = find_call(func)
     if call is None:
         return call_without_rule(get_qualified_name(func), func, args, kwargs)
-    made = adapt_signature(func, call)
+    adapted = adapt_signature(func, call)
     op = getattr(call, "op", None)
     if op is not None and has_order_of_kernel(op):
-        NUMPY[func] = made
+        NUMPY[func] = adapted
         if len(op.inputs) == 1 and not op.variadic:
             UNARY[func] = call
     else:
-        NUMPY[func] = made = keep_order(func, made)
-    return made(*args, **kwargs)
+        NUMPY[func] = adapted = keep_order(func, adapted)
+    return adapted(*args, **kwargs)
 
 
 def find_call(func: Any) -> Any:
@@ -186,10 +186,10 @@ class Adapted(NamedTuple):
         taken = {k: v for k, v in by_name.items() if self._is_taken(k) and v is not NOTHING}
         if not unknown:
             return self.call(*first, **taken)
-        made = apply_parameters(self.func, self.call, first, taken, {k: by_name[k] for k in unknown})
-        if made is NotImplemented:
+        result = apply_parameters(self.func, self.call, first, taken, {k: by_name[k] for k in unknown})
+        if result is NotImplemented:
             return call_without_rule(get_qualified_name(self.func), self.func, args, kwargs, unknown, out)
-        return made
+        return result
 
     def _is_taken(self, keyword: str) -> bool:
         return self.takes_any or keyword in self.takes
@@ -233,19 +233,19 @@ def call_ufunc(ufunc: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
         kwargs = dict(kwargs)
         args = convert_operands(name, args, kwargs.pop("dtype"), kwargs.get("casting", "same_kind"))
     call, takes = find_ufunc_call(ufunc, method)
-    given, unknown = _sort_keywords(kwargs, takes)
+    known, unknown = _sort_keywords(kwargs, takes)
     if call is None or unknown:
         return call_without_rule(name, function, args, kwargs, unknown)
-    z = call(*args, **given)
+    z = call(*args, **known)
     is_ordered = kwargs.get("order", "K") != "K" or (method != "__call__" and has_other_order(args))
     return arrange(z, function, args, kwargs) if is_ordered else z
 
 
 def _sort_keywords(kwargs: dict[str, Any], takes: Collection[str]) -> tuple[dict[str, Any], list[str]]:
     """Return the keywords to pass on, and the names of those that have an effect and cannot be passed on."""
-    given = {k: v for k, v in kwargs.items() if k not in USUAL or not is_same(v, USUAL[k])}
-    unknown = [k for k in given if k not in takes and k not in WITHOUT_EFFECT]
-    return {k: v for k, v in given.items() if k in takes}, unknown
+    changed = {k: v for k, v in kwargs.items() if k not in USUAL or not is_same(v, USUAL[k])}
+    unknown = [k for k in changed if k not in takes and k not in WITHOUT_EFFECT]
+    return {k: v for k, v in changed.items() if k in takes}, unknown
 
 
 def _get_method(ufunc: Any, method: str) -> tuple[str, Any]:
@@ -283,15 +283,15 @@ def write_results(name: str, function: Callable[..., Any], args: tuple[Any, ...]
     chosen = kwargs["where"] if masked else True
     if chosen is not True:
         args = tuple(replace_skipped(function, a, chosen) for a in args)
-    made = function(*args, **{k: v for k, v in kwargs.items() if k != "out" and not (k == "where" and masked)})
-    results = made if isinstance(made, tuple) else (made,)
+    found = function(*args, **{k: v for k, v in kwargs.items() if k != "out" and not (k == "where" and masked)})
+    results = found if isinstance(found, tuple) else (found,)
     given = tuple(
         new
         if out is None
         else write_result(f"{name}(out=x)", out, new if chosen is True else np.where(chosen, new, out))
         for out, new in zip(outs, results, strict=True)
     )
-    return given if isinstance(made, tuple) else given[0]
+    return given if isinstance(found, tuple) else given[0]
 
 
 def replace_skipped(ufunc: Callable[..., Any], x: Any, chosen: Any) -> Any:
@@ -317,5 +317,5 @@ def convert_lists(args: tuple[Any, ...]) -> tuple[Any, ...]:
         args = tuple(np.asarray(a) if isinstance(a, np.matrix) else a for a in args)
     if not any(isinstance(a, list | tuple) for a in args):
         return args
-    made = align_operands(args)
-    return tuple(b if isinstance(a, list | tuple) else a for a, b in zip(args, made, strict=True))
+    operands = align_operands(args)
+    return tuple(b if isinstance(a, list | tuple) else a for a, b in zip(args, operands, strict=True))

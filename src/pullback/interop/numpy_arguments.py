@@ -70,8 +70,8 @@ def to_array(x: Any, like: np.dtype[Any] | None = None) -> Any:
         return x
     if isinstance(x, list | tuple) and any(True for _ in iterate_tensors(x)):
         return np.stack([to_array(item, like) for item in x])
-    made = np.asarray(x)
-    return made.astype(like) if like is not None and like.kind == "f" and made.dtype.kind == "f" else made
+    array = np.asarray(x)
+    return array.astype(like) if like is not None and like.kind == "f" and array.dtype.kind == "f" else array
 
 
 def align_operands(args: Sequence[Any]) -> list[Any]:
@@ -104,34 +104,34 @@ def run_without_rule(
     name: str, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, why: str = ""
 ) -> Any:
     """Run a function without a rule on plain values; raise an error if traced tensors would lose a gradient."""
-    given = args, kwargs or {}
-    found = [t.read() for t in iterate_tensors(given)]
+    arguments = args, kwargs or {}
+    found = [t.read() for t in iterate_tensors(arguments)]
     if any(isinstance(strip(t), Tensor) for t in found):  # many examples
         shapes: set[tuple[int, ...]] = set()
 
         def run_example(*values: Any) -> Any:
-            return _run_example(name, run, given, values, shapes)
+            return _run_example(name, run, arguments, values, shapes)
 
         run_example.__name__ = name  # of the host op
         result = call_unfollowed(run_example, *found)
         followed = any(t.level and strip(t) is not t for t in found)
     else:
-        result, followed = run(*unwrap(given[0]), **unwrap(given[1])), is_traced(given)
+        result, followed = run(*unwrap(arguments[0]), **unwrap(arguments[1])), is_traced(arguments)
     if followed and has_inexact(result):
         raise make_no_rule_error(name, why)
     return wrap_constant(name, result, args, kwargs)
 
 
 def _run_example(
-    name: str, run: Callable[..., Any], given: tuple[Any, ...], values: tuple[Any, ...], shapes: set[Any]
+    name: str, run: Callable[..., Any], arguments: tuple[Any, ...], values: tuple[Any, ...], shapes: set[Any]
 ) -> Any:
     """Run a function on the values of one example of ``vmap``."""
     rest = iter(values)
-    args, kwargs = unwrap(given, lambda _: next(rest))
+    args, kwargs = unwrap(arguments, lambda _: next(rest))
     result = run(*args, **kwargs)
-    made = np.asarray(None if isinstance(result, list | tuple) else result)
-    shapes.add(made.shape)
-    if made.dtype.kind not in "fiubc" or len(shapes) > 1:
+    array = np.asarray(None if isinstance(result, list | tuple) else result)
+    shapes.add(array.shape)
+    if array.dtype.kind not in "fiubc" or len(shapes) > 1:
         if get_trace() is not None:
             raise SymbolValueError(
                 f"{name} in a function that is being compiled: its results are several, or their shape depends on "
@@ -141,4 +141,4 @@ def _run_example(
             f"{name} under vmap or compiled: its results are several, or their shape depends on values. Use np.where "
             "to choose, or do this outside of vmap and of the compiled function."
         )
-    return made
+    return array

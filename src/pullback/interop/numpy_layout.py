@@ -88,13 +88,13 @@ def has_gaps(z: Any) -> bool:
 
 def _close_all(z: Any, args: Any) -> bool:
     """Make plain results in C order, of arguments in C order, results without gaps; return whether all are such."""
-    given = [a.value for a in args if type(a) is Tensor and type(a.value) is np.ndarray]
+    arrays = [a.value for a in args if type(a) is Tensor and type(a.value) is np.ndarray]
     for r in z if isinstance(z, tuple) else (z,):
         if has_gaps(r):
             a = r.value if type(r) is Tensor else None
-            if type(a) is not np.ndarray or len(given) < len(args) or not are_in_order(a.shape, a.strides):
+            if type(a) is not np.ndarray or len(arrays) < len(args) or not are_in_order(a.shape, a.strides):
                 return False
-            if not any(np.may_share_memory(a, x) for x in given):
+            if not any(np.may_share_memory(a, x) for x in arrays):
                 close_gaps(r)
     return True
 
@@ -115,9 +115,9 @@ def arrange(z: Any, func: Callable[..., Any], args: Any, kwargs: dict[str, Any])
         orders = find_orders(func, ranks, several, args, kwargs)
         if key is not None and len(_orders) < MAX_ORDERS:
             _orders[key] = orders
-    given = {id(_find_base(t)) for t in iterate_tensors((args, kwargs))}
-    made = [_copy_in_order(r, order, given) for r, order in zip(results, orders, strict=True)]
-    return made[0] if not several else type(z)(*made) if hasattr(z, "_fields") else type(z)(made)
+    inputs = {id(_find_base(t)) for t in iterate_tensors((args, kwargs))}
+    copies = [_copy_in_order(r, order, inputs) for r, order in zip(results, orders, strict=True)]
+    return copies[0] if not several else type(z)(*copies) if hasattr(z, "_fields") else type(z)(copies)
 
 
 def find_orders(func: Any, ranks: tuple[int, ...], several: bool, args: Any, kwargs: dict[str, Any]) -> list[Any]:
@@ -129,16 +129,16 @@ def find_orders(func: Any, ranks: tuple[int, ...], several: bool, args: Any, kwa
         models: list[Any] = []
         try:
             with np.errstate(all="ignore"):
-                made = func(*_make_models(args, longest, models), **_make_models(kwargs, longest, models))
+                results = func(*_make_models(args, longest, models), **_make_models(kwargs, longest, models))
         except Exception:  # parameters that only fit the whole arrays, or numbers that it does not accept
             continue
-        made = made if several else (made,)
-        if tuple(getattr(r, "ndim", 0) for r in made) == ranks:
+        results = results if several else (results,)
+        if tuple(getattr(r, "ndim", 0) for r in results) == ranks:
             return [
                 _describe_order(r)
                 if isinstance(r, np.ndarray) and not any(np.may_share_memory(r, m) for m in models)
                 else None
-                for r in made
+                for r in results
             ]
     return [None] * len(ranks)
 
@@ -187,11 +187,11 @@ def _find_base(x: Tensor) -> Tensor:
     return x.read()
 
 
-def _copy_in_order(z: Any, wanted: tuple[tuple[int, ...], bool] | None, given: set[int]) -> Any:
+def _copy_in_order(z: Any, wanted: tuple[tuple[int, ...], bool] | None, inputs: set[int]) -> Any:
     """Return a result with its axes in this order in memory, with or without gaps; a view of an argument as it is."""
     if wanted is None or not isinstance(z, Tensor | np.ndarray) or z.ndim < 2:
         return z
-    if isinstance(z, Tensor) and id(_find_base(z)) in given:
+    if isinstance(z, Tensor) and id(_find_base(z)) in inputs:
         return z
     found = _describe_order(get_layout(z.read()) if isinstance(z, Tensor) else z)
     order, has_no_gaps = wanted

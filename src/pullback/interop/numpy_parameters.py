@@ -70,12 +70,12 @@ def _apply_dtype(
             "np.real(x) instead, or a complex dtype."
         )
     if func not in SPACES:
-        made = apply_parameters(func, call, [convert(a, dtype) for a in args], kwargs, extra)
-        return made if made is NotImplemented else convert(made, dtype)
-    made = apply_parameters(func, call, args, kwargs, extra)
-    made, *step = made if kwargs.get("retstep") else (made,)
-    made = convert(np.floor(made) if func is np.linspace and dtype.kind in "iu" else made, dtype)  # as NumPy does
-    return (made, *step) if step else made
+        result = apply_parameters(func, call, [convert(a, dtype) for a in args], kwargs, extra)
+        return result if result is NotImplemented else convert(result, dtype)
+    result = apply_parameters(func, call, args, kwargs, extra)
+    result, *step = result if kwargs.get("retstep") else (result,)
+    result = convert(np.floor(result) if func is np.linspace and dtype.kind in "iu" else result, dtype)  # as NumPy does
+    return (result, *step) if step else result
 
 
 def _apply_where(func: Function, call: Function, args: list[Any], kwargs: dict[str, Any], extra: dict[str, Any]) -> Any:
@@ -133,8 +133,8 @@ def _reduce(
         x = np.where(where, x, np.asarray(neutral, x.dtype) if not isinstance(neutral, Tensor) else neutral)
     if initial is not None and not np.size(strip(x)) and REDUCTIONS[func][0] is None:
         return convert(np.sum(x, *rest, **kwargs), x.dtype) + _cast(initial, x.dtype)
-    made = call(x, *rest, **kwargs)
-    return made if initial is None else join(made, _cast(initial, made.dtype))
+    result = call(x, *rest, **kwargs)
+    return result if initial is None else join(result, _cast(initial, result.dtype))
 
 
 def _cast(initial: Any, dtype: np.dtype[Any]) -> Any:

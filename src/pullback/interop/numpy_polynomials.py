@@ -14,8 +14,8 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import TABLES, align_operands, wrap_constant
 
 
-def _as_coefficients(*given: object) -> list[Any]:
-    return [np.reshape(p, -1) if np.ndim(p) == 0 else p for p in align_operands(given)]
+def _as_coefficients(*polynomials: object) -> list[Any]:
+    return [np.reshape(p, -1) if np.ndim(p) == 0 else p for p in align_operands(polynomials)]
 
 
 def _polyadd(a1: Any, a2: Any, /) -> Any:
@@ -86,16 +86,18 @@ def _drop_leading_zeros(p: Any) -> Any:
 def _poly(seq_of_zeros: Any, /) -> Any:
     zeros = seq_of_zeros
     if np.ndim(zeros) == 2:
-        made = _poly(np.linalg.eigvals(zeros))
-        return made if zeros.dtype.kind == "c" else np.real(made)  # eigenvalues of real matrices are conjugate pairs
+        coefficients = _poly(np.linalg.eigvals(zeros))
+        return (
+            coefficients if zeros.dtype.kind == "c" else np.real(coefficients)
+        )  # eigenvalues of real matrices are conjugate pairs
     if np.ndim(zeros) > 2:
         raise ShapeError(f"np.poly: roots or a square matrix are expected, got shape {np.shape(zeros)}.")
     (zeros,) = _as_coefficients(zeros)
     zeros = zeros * 1.0  # integers would overflow
-    made = np.ones_like(zeros[:1])
+    coefficients = np.ones_like(zeros[:1])
     for i in range(len(zeros)):
-        made = np.pad(made, (0, 1)) - zeros[i] * np.pad(made, (1, 0))
-    return made
+        coefficients = np.pad(coefficients, (0, 1)) - zeros[i] * np.pad(coefficients, (1, 0))
+    return coefficients
 
 
 def _roots(p: Any, /) -> Any:

@@ -41,10 +41,10 @@ def reduce(ufunc: Any) -> Any:
             return REDUCED[ufunc](x, axis=axis, **kwargs)
         if ufunc is np.logaddexp and not kwargs.keys() - {"keepdims"}:
             return reductions.log_sum_exp(x, axis, **kwargs)
-        made = _find_float(ufunc, x)
-        if made is None:
+        float_dtype = _find_float(ufunc, x)
+        if float_dtype is None:
             return run_without_rule(f"np.{ufunc.__name__}.reduce", ufunc.reduce, (x,), {"axis": axis, **kwargs})
-        return _fold(ufunc, convert(x, made), axis, **kwargs)
+        return _fold(ufunc, convert(x, float_dtype), axis, **kwargs)
 
     return run
 
@@ -56,12 +56,14 @@ def _has_rule(ufunc: Any) -> bool:
 def _find_float(ufunc: Any, x: Value) -> np.dtype[Any] | None:
     """Return the dtype of what a ufunc makes of two such operands; None if it is no float."""
     try:
-        made: np.dtype[Any] = ufunc.resolve_dtypes((x.dtype, x.dtype, None))[-1]
+        dtype: np.dtype[Any] = ufunc.resolve_dtypes((x.dtype, x.dtype, None))[-1]
     except TypeError:  # which NumPy raises then, too
         return None
-    if made.kind not in "fc":
+    if dtype.kind not in "fc":
         return None
-    return made if x.dtype.kind in "fc" else np.promote_types(made, np.float32)  # functions of bools are at least that
+    return (
+        dtype if x.dtype.kind in "fc" else np.promote_types(dtype, np.float32)
+    )  # functions of bools are at least that
 
 
 def _check_fold(name: str, ufunc: np.ufunc, axes: Sequence[int], initial: object, where: object) -> None:
@@ -88,11 +90,11 @@ def _fold(ufunc: Any, x: Any, axis: Axis, keepdims: bool = False, initial: Any =
     )
     if not len(x) and initial is None:
         raise ShapeError(f"{name}: there are no elements along axis {axis}, and there is no initial=.")
-    made, rows = (x[0], range(1, len(x))) if initial is None else (convert(initial, x.dtype), range(len(x)))
+    total, rows = (x[0], range(1, len(x))) if initial is None else (convert(initial, x.dtype), range(len(x)))
     for i in rows:
-        made = ufunc(made, x[i]) if where is True else np.where(chosen[i], ufunc(made, x[i]), made)
-    made = made if list(np.shape(made)) == rest else np.copy(np.broadcast_to(made, rest))
-    return np.expand_dims(made, axes) if keepdims else made
+        total = ufunc(total, x[i]) if where is True else np.where(chosen[i], ufunc(total, x[i]), total)
+    total = total if list(np.shape(total)) == rest else np.copy(np.broadcast_to(total, rest))
+    return np.expand_dims(total, axes) if keepdims else total
 
 
 def _find_initial(ufunc: Any, x: Any, initial: Any) -> Any:
@@ -118,10 +120,10 @@ def accumulate(ufunc: Any) -> Any:
             return run_without_rule(f"np.{ufunc.__name__}.accumulate", ufunc.accumulate, (x,), {"axis": axis})
         x = convert(x, float_dtype)
         axis = resolve_axis(x.ndim, axis, f"np.{ufunc.__name__}.accumulate")
-        made = [index_along(x, 0, axis)] if x.shape[axis] else []
+        totals = [index_along(x, 0, axis)] if x.shape[axis] else []
         for i in range(1, x.shape[axis]):
-            made.append(ufunc(made[-1], index_along(x, i, axis)))
-        return np.stack(made, axis=axis) if made else x
+            totals.append(ufunc(totals[-1], index_along(x, i, axis)))
+        return np.stack(totals, axis=axis) if totals else x
 
     return run
 

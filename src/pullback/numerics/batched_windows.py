@@ -48,8 +48,8 @@ def run_merged(op: Op, args: Sequence[Any], places: Sequence[Any], out: int, n: 
         shape = [*params["shape"]]
         shape[out] *= n
         params = {**params, "shape": tuple(shape)}
-    made = [a if axis is None else merge_examples(a, axis) for a, axis in zip(args, places, strict=True)]
-    return split_examples(op.call(made, params), out, n)
+    merged = [a if axis is None else merge_examples(a, axis) for a, axis in zip(args, places, strict=True)]
+    return split_examples(op.call(merged, params), out, n)
 
 
 def batch_products(first: tuple[Any, Any], second: tuple[Any, Any]) -> Callable[..., Any]:

@@ -68,10 +68,10 @@ def differentiate_exponential(slopes: list[Any]) -> list[Any]:
     >>> differentiate_exponential([2.0, 5.0])
     [1.0, 2.0, 9.0]
     """
-    made: list[Any] = [1.0, *slopes[:1]]
+    slopes_of_exp: list[Any] = [1.0, *slopes[:1]]
     for n in range(1, len(slopes)):
-        made.append(sum(comb(n, i) * made[n - i] * slopes[i] for i in range(n + 1)))
-    return made
+        slopes_of_exp.append(sum(comb(n, i) * slopes_of_exp[n - i] * slopes[i] for i in range(n + 1)))
+    return slopes_of_exp
 
 
 def differentiate_density(alpha: Array, z: Array, n: int) -> Any:
@@ -94,8 +94,8 @@ def differentiate_cdf(alpha: Array, z: Array, n: int) -> Any:
     """
     alpha, z = np.broadcast_arrays(np.asarray(alpha, np.float64), np.asarray(z, np.float64))
     a, x = alpha.ravel(), z.ravel()
-    made = [_sum_series(a[i : i + BLOCK], x[i : i + BLOCK], n) for i in range(0, a.size, BLOCK)]
-    return np.concatenate(made).reshape(z.shape) if made else np.zeros(z.shape)
+    sums = [_sum_series(a[i : i + BLOCK], x[i : i + BLOCK], n) for i in range(0, a.size, BLOCK)]
+    return np.concatenate(sums).reshape(z.shape) if sums else np.zeros(z.shape)
 
 
 def _sum_series(alpha: Array, z: Array, n: int) -> Any:

@@ -23,8 +23,8 @@ Params = Mapping[str, Any]
 
 
 def _count_batch_axes(indices: Array, on: bool, params: Params) -> int:
-    given = int(params["batch_dims"] or 0)
-    return given + np.ndim(indices) - on if given < 0 else given
+    count = int(params["batch_dims"] or 0)
+    return count + np.ndim(indices) - on if count < 0 else count
 
 
 def gather_each(op: Op, args: Args, on: On, params: Params) -> Any:

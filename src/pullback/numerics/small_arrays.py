@@ -35,15 +35,15 @@ def get_ones(n: int, dtype: np.dtype[Any]) -> Any:
     >>> get_ones(3, np.dtype("f4"))
     array([1., 1., 1.], dtype=float32)
     """
-    made = ONES.get((n, dtype.char))
-    return _make_ones(n, dtype) if made is None else made
+    ones = ONES.get((n, dtype.char))
+    return _make_ones(n, dtype) if ones is None else ones
 
 
 def _make_ones(n: int, dtype: np.dtype[Any]) -> Any:
     if len(ONES) >= 64:  # bounds the cache
         ONES.clear()
-    made = ONES[n, dtype.char] = np.ones(n, dtype)
-    return made
+    ones = ONES[n, dtype.char] = np.ones(n, dtype)
+    return ones
 
 
 def sum_quickly(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -57,8 +57,8 @@ def sum_quickly(x: Array, axis: Axis = None, keepdims: bool = False) -> Any:
     if ndim == 1:
         n, char = x.size, dtype.char
         if n <= MAX_VECTOR and not keepdims and (axis is None or axis == 0) and char in "fd":
-            made = ONES.get((n, char))
-            return x.dot(_make_ones(n, dtype) if made is None else made)
+            ones = ONES.get((n, char))
+            return x.dot(_make_ones(n, dtype) if ones is None else ones)
     elif ndim == 2 and dtype.char in "fd":
         if axis == 1 or axis == -1:
             n = x.shape[1]

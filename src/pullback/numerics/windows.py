@@ -87,7 +87,7 @@ def find_lowest_value(dtype: np.dtype[Any]) -> Any:
 # ---- arguments of users
 
 
-def repeat_per_axis(name: str, argument: str, given: Any, axes: int, last: bool = True) -> Ints:
+def repeat_per_axis(name: str, argument: str, value: Any, axes: int, last: bool = True) -> Ints:
     """Return one positive integer for each axis, from one for all or a list.
 
     As in TensorFlow, a list may also have a 1 for the batch and one for the channels, the last axis or axis 1.
@@ -95,18 +95,18 @@ def repeat_per_axis(name: str, argument: str, given: Any, axes: int, last: bool 
     >>> repeat_per_axis("conv2d", "strides", 2, 2), repeat_per_axis("conv2d", "strides", [1, 2, 3, 1], 2)
     ((2, 2), (2, 3))
     """
-    if given is None:
+    if value is None:
         return (1,) * axes
     try:
-        numbers = tuple(int(n) for n in given) if isinstance(given, list | tuple) else (int(given),)
-        exact = numbers == (tuple(given) if isinstance(given, list | tuple) else (given,))
+        numbers = tuple(int(n) for n in value) if isinstance(value, list | tuple) else (int(value),)
+        exact = numbers == (tuple(value) if isinstance(value, list | tuple) else (value,))
     except (TypeError, ValueError):
         exact, numbers = False, ()
     if len(numbers) == axes + 2 and numbers[0] == numbers[-1 if last else 1] == 1:
         numbers = numbers[1:-1] if last else numbers[2:]
     if not exact or len(numbers) not in (1, axes) or min(numbers) < 1:
         raise ArgumentError(
-            f"{name}: {argument} must be a positive integer, or {axes} of them, one for each axis, got {given!r}."
+            f"{name}: {argument} must be a positive integer, or {axes} of them, one for each axis, got {value!r}."
         )
     return numbers * (axes if len(numbers) == 1 else 1)
 
@@ -140,8 +140,8 @@ def run_on_images(name: str, f: Callable[[Any], Any], x: Any, axes: int, last: b
     return np.reshape(z, z.shape[1:]) if alone else z
 
 
-def _as_hashable(given: object) -> Any:
-    return tuple(map(_as_hashable, given)) if isinstance(given, list | tuple) else given
+def _as_hashable(x: object) -> Any:
+    return tuple(map(_as_hashable, x)) if isinstance(x, list | tuple) else x
 
 
 def plan_windows(
@@ -210,9 +210,9 @@ def _check_rounding(name: str, rounding: str | None, pad: object, by_word: bool)
 def _read_padding(name: str, pad: Any, axes: int, last: bool) -> tuple[tuple[int, int], ...]:
     """Return the padding before and after each axis of space."""
     try:
-        given = [(pad, pad)] * axes if isinstance(pad, int | float | np.integer) else [(a, b) for a, b in pad]
-        pairs = tuple((int(a), int(b)) for a, b in given)
-        if pairs != tuple(given):
+        widths = [(pad, pad)] * axes if isinstance(pad, int | float | np.integer) else [(a, b) for a, b in pad]
+        pairs = tuple((int(a), int(b)) for a, b in widths)
+        if pairs != tuple(widths):
             raise ValueError
         if len(pairs) == axes + 2:
             outside = (0, axes + 1) if last else (0, 1)

@@ -37,22 +37,22 @@ def _read_blocks(name: str, shape: Shape, block_shape: TensorLike, pairs: Tensor
     """Return the checked block lengths and pairs for each spatial axis."""
     try:
         blocks = tuple(int(n) for n in np.atleast_1d(concrete(block_shape)))
-        made = [(int(before), int(after)) for before, after in concrete(pairs)]
-        if blocks != tuple(np.atleast_1d(concrete(block_shape))) or made != [(a, b) for a, b in concrete(pairs)]:
+        widths = [(int(before), int(after)) for before, after in concrete(pairs)]
+        if blocks != tuple(np.atleast_1d(concrete(block_shape))) or widths != [(a, b) for a, b in concrete(pairs)]:
             raise ValueError  # not whole numbers
     except (TypeError, ValueError):
         raise ArgumentError(
             f"{name}: block_shape must be a list of integers and {what} a pair [before, after] for each, "
             f"got {block_shape!r} and {pairs!r}."
         ) from None
-    if len(blocks) != len(made) or len(shape) < 1 + len(blocks):
+    if len(blocks) != len(widths) or len(shape) < 1 + len(blocks):
         raise ShapeError(
-            f"{name}: x has shape {shape}, block_shape is {blocks} and {what} {made}; x must have a batch axis and one "
-            f"for each block, and {what} one pair for each."
+            f"{name}: x has shape {shape}, block_shape is {blocks} and {what} {widths}; x must have a batch axis and "
+            f"one for each block, and {what} one pair for each."
         )
-    if min(blocks, default=1) < 1 or min((min(pair) for pair in made), default=0) < 0:
-        raise ArgumentError(f"{name}: block_shape must be >= 1 and {what} >= 0, got {blocks} and {made}.")
-    return blocks, made
+    if min(blocks, default=1) < 1 or min((min(pair) for pair in widths), default=0) < 0:
+        raise ArgumentError(f"{name}: block_shape must be >= 1 and {what} >= 0, got {blocks} and {widths}.")
+    return blocks, widths
 
 
 def _infer_batch_shape(shape: Shape, block_shape: TensorLike, paddings: TensorLike) -> Shape:

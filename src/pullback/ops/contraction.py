@@ -184,11 +184,11 @@ def plan_product(equation: str) -> tuple[Any, ...]:
     both = [c for c in a if c in b]
     batch, summed = [c for c in both if c in out], [c for c in both if c not in out]
     rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
-    made = batch + rows + columns
+    letters = batch + rows + columns
     return (
         tuple(a.index(c) for c in batch + rows + summed),
         tuple(b.index(c) for c in batch + summed + columns),
-        tuple(made.index(c) for c in out),
+        tuple(letters.index(c) for c in out),
         len(batch), len(rows), len(summed), len(columns),
     )  # fmt: skip
 

@@ -81,11 +81,11 @@ def cast(x: TensorLike, dtype: DType) -> Any:
     >>> pb.cast(pb.tensor([1.7, -1.7]), "int32")
     Tensor([1, -1], dtype=int32)
     """
-    made = as_dtype(dtype, "cast")
+    wanted = as_dtype(dtype, "cast")
     x = join_array(x) if isinstance(x, ARRAYS) else as_tensor(unwrap_constant(x, "cast"))
-    if made.kind not in "fc":
-        return cast_to_whole(x, made)
-    return cast_to_float(x, made, x.dtype if x.dtype.kind in "fc" else made)
+    if wanted.kind not in "fc":
+        return cast_to_whole(x, wanted)
+    return cast_to_float(x, wanted, x.dtype if x.dtype.kind in "fc" else wanted)
 
 
 @method
@@ -138,10 +138,10 @@ def _astype_method(
         raise ArgumentError(f"x.astype({dtype!r}): {x.dtype} cannot be cast to that by the rule {casting!r}.")
     if not copy and x.dtype == as_dtype(dtype, "astype"):
         return x
-    made = cast(x, dtype)
-    if not made.ndim:
-        return mark_as_array(made) if is_array(x) else made
-    return made if order == "K" else np.copy(made, order=order)  # type: ignore[call-overload]
+    result = cast(x, dtype)
+    if not result.ndim:
+        return mark_as_array(result) if is_array(x) else result
+    return result if order == "K" else np.copy(result, order=order)  # type: ignore[call-overload]
 
 
 def _copy_method(x: Tensor) -> Any:
@@ -150,8 +150,8 @@ def _copy_method(x: Tensor) -> Any:
     >>> pb.tensor([1.0, 2.5]).copy()
     Tensor([1., 2.5], dtype=float32)
     """
-    made = clone(x)
-    return mark_as_array(made) if not made.ndim and is_array(x) else made
+    copy = clone(x)
+    return mark_as_array(copy) if not copy.ndim and is_array(x) else copy
 
 
 alias("astype", _astype_method)

@@ -153,13 +153,13 @@ CASES: Cases = [
 
 def _list_samples(kind: int, cases: Cases = CASES, depthwise: bool = False) -> list[Any]:
     """Return samples of convolutions of all ranks; ``kind`` selects which two of image, filter and result are given."""
-    made: list[Any] = []
+    samples: list[Any] = []
     for x, f, how in cases:
         w = plan_windows("conv", x[1:-1], f[:-2], **how)
         z = (x[0], *w.out, f[-1] * (f[-2] if depthwise else 1))
-        made.append(((x, f), {"windows": w}) if kind == 0 else
+        samples.append(((x, f), {"windows": w}) if kind == 0 else
                     ((z, f), {"windows": w, "shape": x}) if kind == 1 else ((x, z), {"windows": w}))  # fmt: skip
-    return made
+    return samples
 
 
 def _convolve_dx(g: Value, filter: Value, x_shape: Ints, windows: Windows) -> Any:

@@ -52,21 +52,21 @@ constant = tensor
 def _make_tensor(name: str, values: TensorLike, shape: Any, dtype: DType, rank: int | None = None) -> Tensor:
     if isinstance(shape, str | type | np.dtype):  # the dtype, without a shape before it
         shape, dtype = None, shape
-    made = as_array(values, dtype, name)
+    array = as_array(values, dtype, name)
     if hasattr(values, "__array__") and not isinstance(values, Tensor):  # the owner of the array may change it
-        made = np.array(made)
+        array = np.array(array)
     if shape is not None:
         wanted = as_shape(name, shape)
-        if math.prod(wanted) != made.size:
+        if math.prod(wanted) != array.size:
             n = math.prod(wanted)
-            raise ShapeError(f"{name}: the given shape {wanted} has {n} values, but there are {made.size}.")
-        if made.ndim > 1 and made.shape != wanted:
-            raise ShapeError(f"{name}: the values have shape {made.shape}, which is not the given shape {wanted}.")
-        made = made.reshape(wanted)
-    if rank is not None and made.ndim != rank:
+            raise ShapeError(f"{name}: the given shape {wanted} has {n} values, but there are {array.size}.")
+        if array.ndim > 1 and array.shape != wanted:
+            raise ShapeError(f"{name}: the values have shape {array.shape}, which is not the given shape {wanted}.")
+        array = array.reshape(wanted)
+    if rank is not None and array.ndim != rank:
         advice = " Give a flat list with a shape, or values nested to that depth." if rank else ""
-        raise ShapeError(f"{name}: expected values of rank {rank}, got shape {made.shape}.{advice}")
-    return _constant(made)
+        raise ShapeError(f"{name}: expected values of rank {rank}, got shape {array.shape}.{advice}")
+    return _constant(array)
 
 
 def asarray(values: TensorLike, dtype: DType = None) -> Tensor:
@@ -80,10 +80,10 @@ def asarray(values: TensorLike, dtype: DType = None) -> Tensor:
     >>> pb.grad(lambda x: (asarray([x, 2 * x]) * asarray(x)).sum())(3.0)
     18.0
     """
-    made = values if isinstance(values, Tensor) else join_tensors(values)
-    if not isinstance(made, Tensor):
-        return _make_tensor("asarray", made, None, dtype)
-    return made if dtype is None or made.dtype == as_dtype(dtype, "asarray") else made.astype(dtype)
+    array = values if isinstance(values, Tensor) else join_tensors(values)
+    if not isinstance(array, Tensor):
+        return _make_tensor("asarray", array, None, dtype)
+    return array if dtype is None or array.dtype == as_dtype(dtype, "asarray") else array.astype(dtype)
 
 
 def array(values: TensorLike, dtype: DType = None) -> Tensor:
@@ -98,8 +98,8 @@ def array(values: TensorLike, dtype: DType = None) -> Tensor:
     >>> x.tolist(), y.tolist()
     ([1.0, 2.0], [9.0, 2.0])
     """
-    made = asarray(values, dtype)
-    return mark_as_array(made if made is not values else np.copy(made))  # type: ignore[return-value]
+    tensor = asarray(values, dtype)
+    return mark_as_array(tensor if tensor is not values else np.copy(tensor))  # type: ignore[return-value]
 
 
 def scalar(value: TensorLike, dtype: DType = None) -> Tensor:
@@ -331,8 +331,8 @@ def range(
         raise ArgumentError("range: cannot have a step of 0.")
     if by == 1 and b < a:
         by = -1
-    made = a + by * np.arange(max(0, math.ceil((b - a) / by)), dtype=np.float64)
-    return _constant(made.astype(_choose_dtype("range", dtype)))
+    numbers = a + by * np.arange(max(0, math.ceil((b - a) / by)), dtype=np.float64)
+    return _constant(numbers.astype(_choose_dtype("range", dtype)))
 
 
 def _check_number(name: str, argument: str, value: Any) -> Any:
@@ -375,5 +375,5 @@ def eye(
     Tensor([[1., 0.], [0., 1.]], dtype=float32)
     """
     rows, columns = as_shape("eye", [num_rows, num_rows if num_columns is None else num_columns])
-    made = np.eye(rows, columns, dtype=_choose_dtype("eye", dtype))
-    return _constant(np.tile(made, (*as_shape("eye", batch_shape), 1, 1)) if batch_shape is not None else made)
+    matrix = np.eye(rows, columns, dtype=_choose_dtype("eye", dtype))
+    return _constant(np.tile(matrix, (*as_shape("eye", batch_shape), 1, 1)) if batch_shape is not None else matrix)

@@ -38,8 +38,8 @@ def put_diagonal(base: Any, value: Any, equation: str) -> Any:
     """Return the base with other elements on its diagonal."""
     here = np.einsum(equation, np.arange(prod(base.shape)).reshape(base.shape))
     flat: Any = np.reshape(base, (-1,))
-    made = REGISTRY["set_item"].function(flat, np.reshape(value, (-1,)), here.reshape(-1))
-    return np.reshape(made, base.shape)
+    written = REGISTRY["set_item"].function(flat, np.reshape(value, (-1,)), here.reshape(-1))
+    return np.reshape(written, base.shape)
 
 
 def diagonal_part_vjp(g: Value, x_shape: Shape, equation: str) -> Any:

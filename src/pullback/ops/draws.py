@@ -31,7 +31,7 @@ def _list_samples(*bounds: Any) -> list[Sample]:
         (np.arange(0, 12, 4)[:, None], np.arange(4, dtype=np.int32)),
         (np.int64(2), np.array([9, 3, 3, 40, 1], np.int32)), (np.int64(2), np.zeros((0, 2), np.int32)),
     ]  # fmt: skip
-    return [((*given, np.int64(7), np.int64(-3), *bounds), {"dtype": "f4"}) for given in places]
+    return [((*place, np.int64(7), np.int64(-3), *bounds), {"dtype": "f4"}) for place in places]
 
 
 def _list_numbers(at: Array, key: tuple[int, int], dtype: str) -> Any:
@@ -49,11 +49,11 @@ def _draw_uniform(base: Any, place: Any, key0: Any, key1: Any, dtype: str) -> An
     if np.ndim(key0) == np.ndim(key1) == 0 and at.size:
         return _list_numbers(at, (int(key0), int(key1)), dtype)
     at, key0, key1 = np.broadcast_arrays(at, key0, key1)
-    made = np.empty(at.shape, dtype)
+    drawn = np.empty(at.shape, dtype)
     for key in {*zip(key0.ravel().tolist(), key1.ravel().tolist(), strict=True)}:
         here = (key0 == key[0]) & (key1 == key[1])
-        made[here] = _list_numbers(at[here], key, dtype)
-    return made
+        drawn[here] = _list_numbers(at[here], key, dtype)
+    return drawn
 
 
 def _has_signed_places(dtypes: Sequence[str], numbers: Sequence[Any]) -> bool:

@@ -219,8 +219,8 @@ def gather_nd(x: TensorLike, indices: TensorLike, /) -> Any:
     """
 
 
-def _check_update_shape(name: str, i: Shape, u: Shape, given: Sequence[int]) -> Shape:
-    shape: Shape = tuple(given)
+def _check_update_shape(name: str, i: Shape, u: Shape, full_shape: Sequence[int]) -> Shape:
+    shape: Shape = tuple(full_shape)
     due = i[:-1] + shape[_count_coordinates(name, i, shape) :]
     if u != due:
         raise ShapeError(
@@ -514,15 +514,15 @@ def _select_largest(rows: Array, k: int) -> Any:
     """Return the indices of the ``k`` largest elements of each row, by a partial sort."""
     found = np.sort(np.argpartition(rows, -k, axis=1)[:, -k:], axis=1)
     values = np.take_along_axis(rows, found, 1)
-    made = np.take_along_axis(found, _sort_downwards(values), 1).astype(np.int32)
+    positions = np.take_along_axis(found, _sort_downwards(values), 1).astype(np.int32)
     # Which of several elements equal to the least of them are first, is only found by sorting all.
     least = values.min(axis=1, keepdims=True)
     unclear = (rows == least).sum(1) != (values == least).sum(1)
     if rows.dtype.kind == "f":
         unclear |= np.isnan(values).any(1)
     if unclear.any():
-        made[unclear] = _sort_downwards(rows[unclear])[:, :k]
-    return made
+        positions[unclear] = _sort_downwards(rows[unclear])[:, :k]
+    return positions
 
 
 @op(

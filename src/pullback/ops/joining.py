@@ -331,12 +331,14 @@ def _slice_each(x: Any, begin: Any, sizes: list[int]) -> Any:
 
 def _as_integers(name: str, argument: str, values: Any) -> list[int]:
     """Return one or several integers as a list."""
-    given = concrete(values)
-    given = [*given] if isinstance(given, list | tuple) or (isinstance(given, ndarray) and given.ndim) else [given]
-    given = [concrete(n) for n in given]
-    if not all(isinstance(n, int | float | np.number | ndarray) and float(n).is_integer() for n in given):
+    listed = concrete(values)
+    listed = (
+        [*listed] if isinstance(listed, list | tuple) or (isinstance(listed, ndarray) and listed.ndim) else [listed]
+    )
+    listed = [concrete(n) for n in listed]
+    if not all(isinstance(n, int | float | np.number | ndarray) and float(n).is_integer() for n in listed):
         raise ArgumentError(f"{name}: {argument} must be integers, got {values!r}.")
-    return [int(n) for n in given]
+    return [int(n) for n in listed]
 
 
 @method

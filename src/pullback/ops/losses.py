@@ -456,9 +456,9 @@ def _flatten_labels(labels: TensorLike, shape: Shape) -> Any:
             "logits without their last axis, the classes."
         )
     n = shape[-1]
-    given = all_values(labels)
-    if given.size and given.view(given.dtype.str.replace("i", "u")).max() >= n:  # read so, -1 is large
-        wrong = next(int(i) for i in given.ravel() if not 0 <= i < n)
+    values = all_values(labels)
+    if values.size and values.view(values.dtype.str.replace("i", "u")).max() >= n:  # read so, -1 is large
+        wrong = next(int(i) for i in values.ravel() if not 0 <= i < n)
         raise ShapeError(f"{name}: the label {wrong} is not one of the {n} classes, 0 to {n - 1}.")
     return labels + n * np.arange(labels.size).reshape(labels.shape)
 

@@ -30,13 +30,13 @@ def _check_classes(num_classes: Any) -> int:
 def _check_labels(argument: str, labels: Array, n: int) -> Any:
     if labels.dtype.kind not in "iu" and np.any(labels != np.floor(labels)):
         raise ArgumentError(f"confusion_matrix: {argument} must be whole numbers, got {labels.dtype}.")
-    made = labels.astype(np.intp)
-    wrong = made[(made < 0) | (made >= n)]
+    positions = labels.astype(np.intp)
+    wrong = positions[(positions < 0) | (positions >= n)]
     if wrong.size:
         raise ArgumentError(
             f"confusion_matrix: {argument} must be from 0 to {n - 1} (num_classes={n}), got {wrong[0]}."
         )
-    return made
+    return positions
 
 
 def _count_confusions(labels: Array, predictions: Array, num_classes: int | None) -> Any:

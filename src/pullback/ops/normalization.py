@@ -34,8 +34,8 @@ def _batch_norm(
     x = check_numbers(name, "x", x)
     if ranks and x.ndim not in ranks:
         raise ShapeError(f"{name}: x must have rank {ranks[0]}, got shape {x.shape}.")
-    given = {"mean": mean, "variance": variance, "offset": offset, "scale": scale}
-    found: dict[str, Any] = {k: None if v is None else check_numbers(name, k, v) for k, v in given.items()}
+    operands = {"mean": mean, "variance": variance, "offset": offset, "scale": scale}
+    found: dict[str, Any] = {k: None if v is None else check_numbers(name, k, v) for k, v in operands.items()}
     for argument, value in found.items():
         if value is None and argument in ("mean", "variance"):
             raise ShapeError(f"{name}: {argument} must be given; moments(x) computes mean and variance.")
@@ -209,9 +209,10 @@ def local_response_normalization(
     radius = as_number(name, "depth_radius", 5 if depth_radius is None else depth_radius)
     if not float(radius).is_integer() or radius < 0:
         raise ShapeError(f"{name}: depth_radius must be an integer >= 0, got {depth_radius!r}.")
-    given = {"bias": (bias, 1), "alpha": (alpha, 1), "beta": (beta, 0.5)}
+    settings = {"bias": (bias, 1), "alpha": (alpha, 1), "beta": (beta, 0.5)}
     bias, alpha, beta = (
-        v if isinstance(v, Tensor) else as_number(name, k, usual if v is None else v) for k, (v, usual) in given.items()
+        v if isinstance(v, Tensor) else as_number(name, k, usual if v is None else v)
+        for k, (v, usual) in settings.items()
     )
     channels = np.arange(x.shape[-1])
     near = np.abs(channels[:, None] - channels) <= radius

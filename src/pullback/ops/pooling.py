@@ -133,11 +133,13 @@ def _take_from_largest(x: Array, source: Array, largest: Array, windows: Windows
 def _list_samples_with_source(down: bool) -> list[Any]:
     """Return samples with an image and its largest elements; ``down``: the first input has the shape of the image."""
     random = np.random.default_rng(7)
-    made = []
+    samples = []
     for x, w in SAMPLES:
         source = random.permutation(np.arange(float(prod(x)))).reshape(x)
-        made.append(((x if down else _infer_pooled_shape(x, w), source, _reduce_by_maximum(source, w)), {"windows": w}))
-    return made
+        samples.append(
+            ((x if down else _infer_pooled_shape(x, w), source, _reduce_by_maximum(source, w)), {"windows": w})
+        )
+    return samples
 
 
 def _largest_vjp(g: Value, x: Value, z: Value, windows: Windows) -> Any:

@@ -19,8 +19,8 @@ __all__: list[str] = []  # ops that others are made of
 
 def _list_samples() -> list[Sample]:
     """Return positions, of which some are out of range."""
-    given = np.int64(-2), np.array([0, 3, 4, -4, -5], np.int64), np.zeros((0, 2), np.int64), np.arange(-6, 6)[None]
-    return [((at,), {"length": 4}) for at in given]
+    positions = np.int64(-2), np.array([0, 3, 4, -4, -5], np.int64), np.zeros((0, 2), np.int64), np.arange(-6, 6)[None]
+    return [((at,), {"length": 4}) for at in positions]
 
 
 def _is_wrong(at: Array, length: int) -> Any:

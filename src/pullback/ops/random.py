@@ -105,7 +105,7 @@ def set_state(state: Mapping[str, Any]) -> None:
         bits.state = state
         _process = _make_keyed(np.random.Generator(bits))
         return
-    words = {name: np.array(given, np.uint64) for name, given in state["state"].items()}
+    words = {name: np.array(word, np.uint64) for name, word in state["state"].items()}
     low, *high = words["counter"].tolist()
     if any(high) or low > FURTHEST or state["has_uint32"]:
         raise ArgumentError(f"set_state: expected what get_state gave, got {state!r}.")
@@ -152,22 +152,22 @@ def _draw(name: str, seed: object, draw: Callable[..., Any], *parameters: object
     After a draw that does not take whole words of 64 bits the generator of the process begins a new block.
     """
 
-    def run(generator: np.random.Generator, *given: object) -> Any:
+    def run(generator: np.random.Generator, *values: object) -> Any:
         if generator is not _process:
-            return draw(generator, *given)
+            return draw(generator, *values)
         with _lock:
-            made = draw(generator, *given)
+            drawn = draw(generator, *values)
             if not takes_words:
                 _process.bit_generator.advance(0)  # type: ignore[attr-defined]
-        return made
+        return drawn
 
     if isinstance(seed, Tensor):
-        return call_unfollowed(lambda seed, *given: run(_choose_generator(name, seed), *given), seed, *parameters)
+        return call_unfollowed(lambda seed, *values: run(_choose_generator(name, seed), *values), seed, *parameters)
     if (program := get_trace()) is None or not (seed is None or isinstance(seed, np.random.Generator)):
-        return call_unfollowed(lambda *given: run(_choose_generator(name, seed), *given), *parameters)
+        return call_unfollowed(lambda *values: run(_choose_generator(name, seed), *values), *parameters)
 
-    def run_later(_: Any, *given: object) -> Any:  # while a function is traced only shape and dtype are needed
-        return run(_choose_generator(name, seed) if get_trace() is None else np.random.default_rng(0), *given)
+    def run_later(_: Any, *values: object) -> Any:  # while a function is traced only shape and dtype are needed
+        return run(_choose_generator(name, seed) if get_trace() is None else np.random.default_rng(0), *values)
 
     return call_unfollowed(run_later, program.get_order_symbol(), *parameters)
 
@@ -209,12 +209,12 @@ def _compare_next(random: np.random.Generator, shape: Shape, precision: Any, bou
     count = math.prod(shape)
     if count < 2 * PART or np.ndim(bound):
         return _list_next(random, shape, precision) < bound
-    made, buffer = np.empty(count, bool), np.empty(PART, precision)
+    results, buffer = np.empty(count, bool), np.empty(PART, precision)
     for i in range(0, count, PART):
-        part = made[i : i + PART]
+        part = results[i : i + PART]
         odd = part.size % 2 if random is _process and precision is np.float32 else 0
         np.less(random.random(dtype=precision, out=buffer[: part.size + odd])[: part.size], bound, out=part)
-    return made.reshape(shape)
+    return results.reshape(shape)
 
 
 def _take_places(program: Any, shape: Shape, precision: Any) -> tuple[Any, ...]:
@@ -258,27 +258,27 @@ def _split_places(shape: Shape) -> tuple[Any, Any]:
     return before.reshape(shape[:split] + (1,) * (len(shape) - split)), after.reshape(shape[split:])
 
 
-def _as_tensor(made: Value) -> Tensor:
-    return made if isinstance(made, Tensor) else constant(made)
+def _as_tensor(x: Value) -> Tensor:
+    return x if isinstance(x, Tensor) else constant(x)
 
 
-def _read_parameters(name: str, shape: object, dtype: Any, **given: Any) -> tuple[Any, ...]:
+def _read_parameters(name: str, shape: object, dtype: Any, **parameters: Any) -> tuple[Any, ...]:
     """Return the shape of the result, its dtype, and the parameters; the default is their broadcast shape."""
-    made = {n: check_numbers(name, n, x) for n, x in given.items()}
+    numbers = {n: check_numbers(name, n, x) for n, x in parameters.items()}
     wanted = None if shape is None else as_shape(name, shape)
     try:
-        whole = np.broadcast_shapes(*[x.shape for x in made.values()])
+        whole = np.broadcast_shapes(*[x.shape for x in numbers.values()])
         wanted = whole if wanted is None else wanted
         fits = np.broadcast_shapes(whole, wanted) == wanted
     except ValueError:
         fits = False
     if not fits:
-        listed = ", ".join(f"{n} of shape {x.shape}" for n, x in made.items())
+        listed = ", ".join(f"{n} of shape {x.shape}" for n, x in numbers.items())
         into = "one shape" if wanted is None else f"the shape {wanted} of the result"
         raise ShapeError(f"{name}: {listed} must broadcast to {into}.")
-    floats = [x.dtype for n, x in made.items() if _has_dtype(given[n]) and x.dtype.kind == "f"]
+    floats = [x.dtype for n, x in numbers.items() if _has_dtype(parameters[n]) and x.dtype.kind == "f"]
     kind = as_dtype(dtype, name) if dtype is not None else np.result_type(*floats) if floats else get_default_dtype()
-    return (wanted, kind, *made.values())
+    return (wanted, kind, *numbers.values())
 
 
 def _has_dtype(x: Value) -> bool:
@@ -316,11 +316,11 @@ def _narrow(x: Any, kind: np.dtype[Any]) -> Any:
 
 def _check_bounds(name: str, what: str, x: Any, low: float, high: float = math.inf, strict: bool = False) -> Any:
     """Return the values of a parameter, checked to be within bounds."""
-    given = np.asarray(all_values(x))
-    bad = ~((given > low if strict else given >= low) & (given <= high))
+    values = np.asarray(all_values(x))
+    bad = ~((values > low if strict else values >= low) & (values <= high))
     if bad.any():
         bounds = f"between {low:g} and {high:g}" if high < math.inf else f"{'above' if strict else 'at least'} {low:g}"
-        raise ArgumentError(f"{name}: {what} must be {bounds}, got {given[bad].flat[0]:g}.")
+        raise ArgumentError(f"{name}: {what} must be {bounds}, got {values[bad].flat[0]:g}.")
     return strip(x)
 
 
@@ -640,10 +640,10 @@ def _pick_positions(
             raise ArgumentError(f"{name}: the probabilities of a row must not all be 0.")
         below /= below[:, -1:]
         share = random.random((rows, n))
-        made = np.empty((rows, n), np.int64)
+        positions = np.empty((rows, n), np.int64)
         for i in range(rows):
-            made[i] = np.searchsorted(below[i], share[i], side="right")
-        return made.reshape(*lead, n).astype(kind)
+            positions[i] = np.searchsorted(below[i], share[i], side="right")
+        return positions.reshape(*lead, n).astype(kind)
 
     return _as_tensor(_draw(name, seed, draw, x))
 
@@ -708,12 +708,12 @@ def dropout(x: TensorLike, rate: float, noise_shape: ShapeLike | None = None, se
     if noise_shape is not None:
         if not isinstance(noise_shape, list | tuple):
             raise ArgumentError(f"dropout: noise_shape must be a list of lengths or None, got {noise_shape!r}.")
-        given = list(noise_shape)
-        if len(given) == len(shape):
-            given = [n if m is None else m for m, n in zip(given, shape, strict=True)]
-        if len(given) > len(shape) or any(m not in (1, n) for m, n in zip(given[::-1], shape[::-1], strict=False)):
+        lengths = list(noise_shape)
+        if len(lengths) == len(shape):
+            lengths = [n if m is None else m for m, n in zip(lengths, shape, strict=True)]
+        if len(lengths) > len(shape) or any(m not in (1, n) for m, n in zip(lengths[::-1], shape[::-1], strict=False)):
             raise ShapeError(f"dropout: noise_shape {noise_shape} must broadcast to the shape {shape} of x.")
-        shape = tuple(given)
+        shape = tuple(lengths)
     if not may_hold(np.asarray(rates) if not isinstance(share, Tensor) else share):
         return x
     keep: Any = 1 - share
@@ -737,8 +737,8 @@ def rand(shape: ShapeLike, rand_function: Callable[[], float], dtype: DType = No
         raise ArgumentError(f"rand: rand_function must be a function without arguments, got {rand_function!r}.")
 
     def fill(random: np.random.Generator) -> Any:
-        made = [as_number("rand", "rand_function()", rand_function()) for _ in range(math.prod(wanted))]
-        return np.array(made, np.float64).reshape(wanted).astype(kind)
+        numbers = [as_number("rand", "rand_function()", rand_function()) for _ in range(math.prod(wanted))]
+        return np.array(numbers, np.float64).reshape(wanted).astype(kind)
 
     return _as_tensor(_draw("rand", None, fill))
 

@@ -82,16 +82,16 @@ def basic_lstm_cell(
     named = {
         "forget_bias": forget_bias, "lstm_kernel": lstm_kernel, "lstm_bias": lstm_bias, "data": data, "c": c, "h": h,
     }  # fmt: skip
-    given = [check_numbers("basic_lstm_cell", argument, a) for argument, a in named.items()]
-    _check_shapes(*[a.shape for a in given])
-    forget, kernel, bias, x, memory, output = map(as_tensor, given)
+    operands = [check_numbers("basic_lstm_cell", argument, a) for argument, a in named.items()]
+    _check_shapes(*[a.shape for a in operands])
+    forget, kernel, bias, x, memory, output = map(as_tensor, operands)
     units = output.shape[1]
     gates: Any = np.concatenate([x, output], axis=1)
     gates = gates @ kernel + bias
     into, candidate, keep, out = (gates[:, n * units : (n + 1) * units] for n in range(4))
     memory = into.sigmoid() * np.tanh(candidate) + memory * (forget + keep).sigmoid()
     output = np.tanh(memory) * out.sigmoid()
-    if any(isinstance(a, Tensor) for a in given):
+    if any(isinstance(a, Tensor) for a in operands):
         return CellState(memory, output)
     return CellState(memory.numpy(), output.numpy())
 
@@ -111,9 +111,9 @@ def multi_rnn_cell(
     >>> state.c, state.h
     ([1.0, 2.0], [2.0, 4.0])
     """
-    for argument, given in {"lstm_cells": lstm_cells, "c": c, "h": h}.items():
-        if not isinstance(given, list | tuple):
-            raise ArgumentError(f"multi_rnn_cell: {argument} must be a list, got {type(given).__name__}.")
+    for argument, value in {"lstm_cells": lstm_cells, "c": c, "h": h}.items():
+        if not isinstance(value, list | tuple):
+            raise ArgumentError(f"multi_rnn_cell: {argument} must be a list, got {type(value).__name__}.")
     if not len(lstm_cells) == len(c) == len(h):
         raise ArgumentError(
             f"multi_rnn_cell: there must be one c and one h for each of the {len(lstm_cells)} lstm_cells, "

@@ -39,8 +39,8 @@ def _roll_by_halves(x: Value, shift: Lengths, axis: Axis) -> Any:
     """Roll along each axis by joining two halves."""
     if axis is None:
         return np.reshape(_roll_by_halves(np.reshape(x, (-1,)), shift, 0), x.shape)
-    given = axis if isinstance(axis, list | tuple) else (axis,)
-    for a, by in np.broadcast(given, shift):
+    axes = axis if isinstance(axis, list | tuple) else (axis,)
+    for a, by in np.broadcast(axes, shift):
         (at,) = resolve_axes(len(x.shape), int(a), "roll")
         n, whole = x.shape[at], (slice(None),) * at
         if n and by % n:

@@ -37,19 +37,23 @@ MIN_COMPILED = 1 << 15  # added elements from which machine code is worth compil
 MIN_COMPILED_ROW = 4  # contiguous elements from which it is faster
 
 
-def _check_integers(name: str, argument: str, given: TensorLike) -> Any:
+def _check_integers(name: str, argument: str, values: TensorLike) -> Any:
     """Return indices given by the user as an array of integers."""
-    made = strip(given)
-    if not isinstance(made, Tensor):
-        made = as_array(made, what=f"{name}: {argument}") if isinstance(made, list | tuple) else np.asarray(made)
-    listed = isinstance(given, list | tuple | float) and made.dtype.kind == "f"  # Python's numbers
-    if not made.size or (listed and np.all(made == np.floor(made))):
-        made = made.astype(np.intp)
-    if made.dtype.kind not in "iu":
-        raise ArgumentError(
-            f"{name}: {argument} must be integers, got {made.dtype} of shape {made.shape}; cast them to int32."
+    integers = strip(values)
+    if not isinstance(integers, Tensor):
+        integers = (
+            as_array(integers, what=f"{name}: {argument}")
+            if isinstance(integers, list | tuple)
+            else np.asarray(integers)
         )
-    return made.astype(np.intp)
+    listed = isinstance(values, list | tuple | float) and integers.dtype.kind == "f"  # Python's numbers
+    if not integers.size or (listed and np.all(integers == np.floor(integers))):
+        integers = integers.astype(np.intp)
+    if integers.dtype.kind not in "iu":
+        raise ArgumentError(
+            f"{name}: {argument} must be integers, got {integers.dtype} of shape {integers.shape}; cast them to int32."
+        )
+    return integers.astype(np.intp)
 
 
 def _check_length(name: str, argument: str, n: Any) -> int:
@@ -98,8 +102,8 @@ def _sum_segments(x: Array, segment_ids: Array, num_segments: int) -> Any:
 
 
 def _is_worth_compiling(x: Array, segment_ids: Array, num_segments: float) -> bool:
-    given = type(segment_ids) is np.ndarray and segment_ids.dtype.kind == "i"
-    return given and x.size >= max(MIN_COMPILED, MIN_COMPILED_ROW * segment_ids.size)
+    are_integers = type(segment_ids) is np.ndarray and segment_ids.dtype.kind == "i"
+    return are_integers and x.size >= max(MIN_COMPILED, MIN_COMPILED_ROW * segment_ids.size)
 
 
 def _spread_segments(x: Array, segment_ids: Array) -> Any:

@@ -229,9 +229,9 @@ def _in_top_k(predictions: Any, targets: Array, k: Any = 1) -> Any:
     if np.any((at != targets) | (at < 0) | (at >= n)):
         wrong = targets[(at != targets) | (at < 0) | (at >= n)][0]
         raise ArgumentError(f"in_top_k: targets must be whole numbers from 0 to {n - 1}, got {wrong}.")
-    mine = np.take_along_axis(predictions, at[..., None], -1)
+    chosen = np.take_along_axis(predictions, at[..., None], -1)
     before = np.arange(n) < at[..., None]  # of equal ones the first is the better
-    return np.sum((predictions > mine) | ((predictions == mine) & before), axis=-1) < (1 if k is None else k)
+    return np.sum((predictions > chosen) | ((predictions == chosen) & before), axis=-1) < (1 if k is None else k)
 
 
 def _infer_top_k_shape(predictions: Shape, targets: Shape, k: Any) -> Shape:

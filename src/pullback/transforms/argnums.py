@@ -116,9 +116,9 @@ class ArgumentSelection:
         if c.name is not None and c.name in kwargs:
             return c.name
         what = f"{c.name!r} ({c.label})" if c.name is not None else c.label
-        given = f"{len(args)} by position" + (f" and {', '.join(kwargs)} by keyword" if kwargs else "")
+        received = f"{len(args)} by position" + (f" and {', '.join(kwargs)} by keyword" if kwargs else "")
         raise ArgumentError(
-            f"{self.face}: the argument {what} to differentiate by was not given; got {given}. "
+            f"{self.face}: the argument {what} to differentiate by was not given; got {received}. "
             "Give it in the call, even where f has a default."
         )
 

@@ -21,9 +21,9 @@ HERE = np.float64(0)  # a placeholder for an input that is no longer kept
 class AsIs:
     """A part of the arguments that is no input; a random generator is restored to draw the same numbers again."""
 
-    def __init__(self, given: object) -> None:
-        self.given = given
-        self.before = deepcopy(given) if hasattr(given, "bit_generator") else None
+    def __init__(self, value: object) -> None:
+        self.given = value
+        self.before = deepcopy(value) if hasattr(value, "bit_generator") else None
 
     def value(self, again: bool) -> Any:
         return deepcopy(self.before) if again and self.before is not None else self.given
@@ -81,8 +81,8 @@ class Arguments:
             return x if x is None else unwrap_constant(x)
         if tree.is_tensor_data(x):
             bools = x == [] or all(isinstance(n, bool) for n in tree.leaves(x))
-            made = as_array(x, None if bools or any(isinstance(n, complex) for n in tree.leaves(x)) else self.width)
-            return made[()]
+            array = as_array(x, None if bools or any(isinstance(n, complex) for n in tree.leaves(x)) else self.width)
+            return array[()]
         parts = tree.get_branches(x)
         if parts is not None:
             return parts[1]([self._unify(branch) for branch in parts[0]])

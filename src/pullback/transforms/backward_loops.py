@@ -41,13 +41,13 @@ def roll_steps(tape: Tape) -> None:
     if not is_enabled("loop rolling"):
         return
     nodes = tape.list_steps()
-    made: list[Tensor] = []
+    rolled: list[Tensor] = []
     done = 0
     for steps in find_repeated_steps(nodes):
-        made += [*nodes[done : steps.begin], _make_node(steps)]
+        rolled += [*nodes[done : steps.begin], _make_node(steps)]
         done = steps.end
     if done:
-        tape.nodes[:] = [*made, *nodes[done:]]
+        tape.nodes[:] = [*rolled, *nodes[done:]]
 
 
 def _make_node(steps: RecordedSteps) -> Tensor:
@@ -253,13 +253,13 @@ class StepWriter:
             self.trace = trace
             self.carried = [(j, k) for j, depth in self.depths.items() for k in range(1, depth + 1)]
             carried = {key: self._add_cotangent("carried", key, key[0]) for key in self.carried}
-            given = {j: self._add_cotangent("stacked", j, j) for j in self.stacked}
+            cotangents = {j: self._add_cotangent("stacked", j, j) for j in self.stacked}
             for j in sorted(self.reached, reverse=True):
-                due = given.get(j) if j not in self.early else None
+                due = cotangents.get(j) if j not in self.early else None
                 g = _add_up(self.terms.get((j, 0)), carried.get((j, 1)), due)
                 if g is not None:
                     self._pull_node(j, g)
-            later = {(j, 1): given[j] for j in self.early}
+            later = {(j, 1): cotangents[j] for j in self.early}
             after = [
                 _add_up(carried.get((j, k + 1)), later.get((j, k)), self.terms.get((j, k))) for j, k in self.carried
             ]
@@ -309,8 +309,8 @@ class StepWriter:
         r = self.steps.get(j, self.steps.middle)
         is_crossed = type(r.x) is not tuple and r.via.has_two_inputs and r.via.crossed
         order = iter((1, 0) if is_crossed else range(len(r.via.values(r))))
-        made = copy_node(r, g, self._get_value(j), lambda node, value: self._get_value(j, next(order)))
-        ds: list[Any] = r.via.cotangents(made)
+        node_copy = copy_node(r, g, self._get_value(j), lambda node, value: self._get_value(j, next(order)))
+        ds: list[Any] = r.via.cotangents(node_copy)
         return ds
 
     def _get_value(self, j: int, k: int | None = None) -> Any:
@@ -320,13 +320,13 @@ class StepWriter:
             column = self._list_values(key)
             v = column[0]
             if isinstance(v, Tensor) and v.level:
-                made = self._add_input(key, v.shape, v.dtype, getattr(v, "weak", None))
+                value = self._add_input(key, v.shape, v.dtype, getattr(v, "weak", None))
             elif are_same(column):
-                made = v
+                value = v
             else:
                 is_number = type(v) in (bool, int, float)
-                made = self._add_input(key, np.shape(v), np.asarray(v).dtype, type(v) if is_number else None)
-            self.values[key] = made
+                value = self._add_input(key, np.shape(v), np.asarray(v).dtype, type(v) if is_number else None)
+            self.values[key] = value
         return self.values[key]
 
     def _find_key(self, j: int, k: int | None) -> Any:
@@ -336,8 +336,8 @@ class StepWriter:
             return "node", j, 0
         r, what = steps.get(j, steps.middle), steps.operands.get((j, k))
         if isinstance(what, EarlierOperand) and j not in steps.aliases:
-            made = steps.get(what.place, steps.middle - what.delay)
-            if identify(made.value) == identify(r.via.values(r)[k]):
+            step = steps.get(what.place, steps.middle - what.delay)
+            if identify(step.value) == identify(r.via.values(r)[k]):
                 return "node", *what
         return "operand", j, k
 
@@ -365,14 +365,14 @@ class StepWriter:
         begin.update({("sum", key): make_zeros(d) for key, (_, d) in self.sums.items()})
         body.inputs = [numbers[key] for key in (*constants, *begin, *rows)]
         op = ScanOp(body, len(constants), len(begin), steps.steps, reverse=True)
-        made = iter(op.apply([*constants.values(), *begin.values(), *rows.values()]))
+        results = iter(op.apply([*constants.values(), *begin.values(), *rows.values()]))
         for j, k in self.carried:
-            d = next(made)
+            d = next(results)
             if k <= self.delays.get(j, 0):
                 add_cotangent(steps.get(j, steps.first - k), d)
         for node, _ in self.sums.values():
-            add_cotangent(node, next(made))
-        for (j, k), ds in zip(self.rows, made, strict=True):
+            add_cotangent(node, next(results))
+        for (j, k), ds in zip(self.rows, results, strict=True):
             self._spread(j, k, ds)
 
     def _find_operands(self, keys: Sequence[Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:

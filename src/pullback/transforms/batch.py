@@ -431,15 +431,15 @@ def _is_data(leaf: Value) -> bool:
 def take_out(v: Any, axis: int, number: int, size: int) -> Any:
     """Return a result with its examples along ``axis``; one that did not depend on them is repeated."""
     v = unwrap_constant(v, "vmap")
-    mine = isinstance(v, Batched) and v.number == number
+    is_own = isinstance(v, Batched) and v.number == number
     if axis is None:
-        if mine:
+        if is_own:
             raise ArgumentError(
                 "vmap: out_axes is None for a result that is different for each example; give the axis to put them."
             )
         return v
-    z = v.array if mine else np.broadcast_to(v, (size, *v.shape))
-    if not mine and isinstance(z, np.ndarray):
+    z = v.array if is_own else np.broadcast_to(v, (size, *v.shape))
+    if not is_own and isinstance(z, np.ndarray):
         z = z.copy()
     rank = np.ndim(z)
     if not -rank <= axis < rank:

@@ -57,11 +57,11 @@ class Branch(hooks.Observer):
 
     def keep(self, z: Any) -> Any:
         """Note that the branch made these values; return them."""
-        for made in z if type(z) is tuple else (z,):
-            if isinstance(made, Tensor):
-                self.own[id(made)] = made
+        for result in z if type(z) is tuple else (z,):
+            if isinstance(result, Tensor):
+                self.own[id(result)] = result
                 if self.outer is not None:
-                    self.outer.keep(made)
+                    self.outer.keep(result)
         return z
 
 

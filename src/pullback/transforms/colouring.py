@@ -34,12 +34,12 @@ def color_columns(rows: Array, columns: Array, row_count: int) -> Any:
     where, starts = rows.tolist(), columns.tolist()
     found = []
     for start, end in pairwise(starts):
-        mine = where[start:end]
+        column_rows = where[start:end]
         used = 0
-        for i in mine:
+        for i in column_rows:
             used |= taken[i]
         free = ~used & (used + 1)  # the lowest bit that is not set
-        for i in mine:
+        for i in column_rows:
             taken[i] |= free
         found.append(free.bit_length() - 1)
     return np.array(found, np.intp)

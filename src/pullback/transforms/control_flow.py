@@ -184,20 +184,20 @@ def _run_while(
     carry = tree.map_leaves(_as_operand, carry, whole=tree.is_number_list)
     program = get_trace()
     if program is None:
-        made = None
+        result = None
     else:
         with refuse_outside_writes(name, given, STEP):
-            made = _trace_while(program, cond, body, carry, most)
-    if made is not None:
-        return made
+            result = _trace_while(program, cond, body, carry, most)
+    if result is not None:
+        return result
     steps = 0
     while steps != most:
         holds = _check_predicate("while_loop: cond must return", cond(carry), "Use np.all or np.any.")
         batched = is_batched(holds)
         if not (np.any(all_values(holds)) if batched else holds):
             break
-        made = run_for_some(holds, body, [carry]) if batched else body(carry)
-        new, steps = _check_carry("while_loop", carry, made), steps + 1
+        result = run_for_some(holds, body, [carry]) if batched else body(carry)
+        new, steps = _check_carry("while_loop", carry, result), steps + 1
         carry = _select(holds, new, carry) if batched else new
     return carry
 
@@ -250,12 +250,12 @@ def _trace_while(program: Any, cond: Callable[..., Any], body: Callable[..., Any
     recorded = _record_steps(program, step, whole)
     if recorded is None:
         return None
-    made, captured, leaves, _ = recorded
+    traced, captured, leaves, _ = recorded
     condition, others, draws = _record(program, goes_on, [whole], leaves)
     if draws:
         return None
     every = {**captured, **others}
-    op = WhileOp(condition.take_captured(others, every), made.take_captured(captured, every), len(every), most)
+    op = WhileOp(condition.take_captured(others, every), traced.take_captured(captured, every), len(every), most)
     zs = op.apply([*every.values(), *leaves])
     return tree.replace_leaves(carry, list(zs[:-1]))
 
@@ -310,16 +310,16 @@ def _choose(name: str, number: TensorLike, branches: list[Callable[..., Any]], o
     if not last:
         return branches[0](*operands)
     if isinstance(number, Tensor) and number.level:
-        made = None if program is None else _trace_branches(name, program, number, branches, operands)
-        if made is not None:
-            return made
+        result = None if program is None else _trace_branches(name, program, number, branches, operands)
+        if result is not None:
+            return result
         if is_batched(number):
             number = np.clip(number, 0, last)
-            made = run_for_some(number == last, branches[last], operands)
+            result = run_for_some(number == last, branches[last], operands)
             for i in reversed(range(last)):
                 other = run_for_some(number == i, branches[i], operands)
-                made = _select(number == i, _check_alike(name, made, other), made)
-            return made
+                result = _select(number == i, _check_alike(name, result, other), result)
+            return result
     return branches[min(max(int(concrete(number)), 0), last)](*operands)
 
 
@@ -327,17 +327,17 @@ def _trace_branches(
     name: str, program: Any, number: Any, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
     """Add branches to a program, and return their results; None if they cannot be recorded."""
-    given = tree.map_leaves(_as_operand, list(operands), whole=tree.is_number_list)
-    leaves = tree.leaves(given)
+    inputs = tree.map_leaves(_as_operand, list(operands), whole=tree.is_number_list)
+    leaves = tree.leaves(inputs)
     results: list[Any] = []
 
-    def run_branch(f: Callable[..., Any], given: Sequence[Any]) -> list[Any]:
-        z = f(*given)
+    def run_branch(f: Callable[..., Any], inputs: Sequence[Any]) -> list[Any]:
+        z = f(*inputs)
         results.append(_check_alike(name, results[0], z) if results else z)
         return tree.leaves(results[-1])
 
     with refuse_outside_writes(name, branches, BRANCH):
-        recorded = [_record(program, partial(run_branch, f), [given], leaves, takes_all=True) for f in branches]
+        recorded = [_record(program, partial(run_branch, f), [inputs], leaves, takes_all=True) for f in branches]
     if any(draws for _, _, draws in recorded):
         return None
     every = {key: t for _, captured, _ in recorded for key, t in captured.items()}
@@ -431,10 +431,10 @@ class Steps:
 
     def step(self, carry: Tree, x: Any) -> tuple[Any, Any]:
         """Run one step, and return its checked carry and its result."""
-        made = self.f(carry, x)
-        if not isinstance(made, tuple) or len(made) != 2:
-            raise ArgumentError(f"{self.name}: f must return a pair (carry, y), got {describe(made)}.")
-        return _check_carry(self.name, carry, made[0]), made[1]
+        result = self.f(carry, x)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise ArgumentError(f"{self.name}: f must return a pair (carry, y), got {describe(result)}.")
+        return _check_carry(self.name, carry, result[0]), result[1]
 
     # ---- eagerly
 
@@ -480,8 +480,8 @@ def _record_steps(program: Any, step: Callable[..., Any], carry: Tree, xs: Tree 
         return [z for part in found for z in tree.leaves(part)]
 
     while True:
-        given = [*leaves, *tree.leaves(rows)]
-        body, captured, draws = _record(program, run, [carry, rows], given, True, repeats=True)
+        inputs = [*leaves, *tree.leaves(rows)]
+        body, captured, draws = _record(program, run, [carry, rows], inputs, True, repeats=True)
         if draws:
             return None
         dtypes = [like.dtype for like in body.output_likes[: len(leaves)]]
@@ -504,8 +504,8 @@ def _record(
     ``leaves`` are those of the arguments.
     """
     with program.open_body(takes_all, repeats) as trace:
-        given = [trace.add_input(np.shape(x), *_get_kind(x)) for x in leaves]
-        outputs = [_as_leaf(z) for z in f(*tree.replace_leaves(args, given))]
+        inputs = [trace.add_input(np.shape(x), *_get_kind(x)) for x in leaves]
+        outputs = [_as_leaf(z) for z in f(*tree.replace_leaves(args, inputs))]
         body, captured = trace.close(outputs)
         return body, captured, trace.draws
 
@@ -552,8 +552,8 @@ def _record_several(op: ScanOp, several: int, recompute: bool) -> Any:
     with op.body.open_trace() as trace:
         likes = op.body.input_likes
         shapes = [like.shape if i < op.constants + op.carry else (several, *like.shape) for i, like in enumerate(likes)]
-        given = [trace.add_input(shape, like.dtype) for shape, like in zip(shapes, likes, strict=True)]
-        return close(trace, inner.apply(given) if recompute else inner.run_unrolled(given))
+        inputs = [trace.add_input(shape, like.dtype) for shape, like in zip(shapes, likes, strict=True)]
+        return close(trace, inner.apply(inputs) if recompute else inner.run_unrolled(inputs))
 
 
 def _as_leaf(x: Any) -> Any:

@@ -151,21 +151,21 @@ class Stated(WithTangentRule):
             xs = [*map(to_double, plain), *(to_double(v.held.value) for v in read)]
             dys = _draw_cotangents([*map(concrete, run.values)])
             ds = [d if d is None else concrete(d) for d in run.back(dys)]
-            given = [i for i, d in enumerate(ds) if d is not None]
+            present = [i for i, d in enumerate(ds) if d is not None]
 
             def weigh(moved: Sequence[Any]) -> float:
                 at = list(xs)
-                for i, x in zip(given, moved, strict=True):
+                for i, x in zip(present, moved, strict=True):
                     at[i] = x
                 with watch_variables(HeldValues({id(v): constant(x) for v, x in zip(read, at[count:], strict=True)})):
                     zs = call.run(at[:count]).values
                 return sum(compute_slope(dy, concrete(z)) for dy, z in zip(dys, zs, strict=True))
 
-            differences = Differences(weigh, [xs[i] for i in given])
-            compared = compare_derivatives(differences, lambda i, v: compute_slope(ds[given[i]], v))
+            differences = Differences(weigh, [xs[i] for i in present])
+            compared = compare_derivatives(differences, lambda i, v: compute_slope(ds[present[i]], v))
         if any(c.mismatch for c in compared):
             names = [*arguments.names(self.__wrapped__), *(v.name for v in read)]
-            names = [names[i] for i in given if is_movable(xs[i])]
+            names = [names[i] for i in present if is_movable(xs[i])]
             line = line_of(call.grad_func)
             found = "; ".join(list_mismatches(names, compared))
             raise GradientMismatchError(f"{call.name}, check=True: not what finite differences say ({line}): {found}.")

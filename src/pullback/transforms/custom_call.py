@@ -204,10 +204,10 @@ class CustomCall(CustomOp):
         moved = [
             np.zeros(p.shape, float_of(p.dtype)) if t is None else t for p, t in zip(primals, tangents, strict=True)
         ]
-        given, along = (tuple(self.arguments.fill([unwrap_constant(v) for v in vs])) for vs in (primals, moved))
+        values, along = (tuple(self.arguments.fill([unwrap_constant(v) for v in vs])) for vs in (primals, moved))
         scope = Scope(primals)
         with scope.open():
-            out = rule(given, tuple(tree.map_leaves(_keep_array, t) for t in along), **self.kwargs)
+            out = rule(values, tuple(tree.map_leaves(_keep_array, t) for t in along), **self.kwargs)
         if not isinstance(out, tuple | list) or len(out) != 2:
             raise CustomGradientError(
                 f"{self.name}: the rule of the tangent must return (value, tangent), got {_describe(out)} "
@@ -261,16 +261,16 @@ class SavingCall(CustomCall):
         likes = [like(v) for v in [*values, *followed]]
 
         def back(dys: list[Any]) -> list[Any]:
-            given = list(map(as_tensor, dys))
+            cotangents = list(map(as_tensor, dys))
             if count > 1 and not takes_separately(grad_func, count, ("saved", "variables")):
-                given = [tree.replace_leaves(form, given)]
-            way = find_passing(grad_func, "saved", len(given), ("variables",))
+                cotangents = [tree.replace_leaves(form, cotangents)]
+            way = find_passing(grad_func, "saved", len(cotangents), ("variables",))
             named = {"variables": followed} if followed else {}
             if way == BY_KEYWORD:
                 named["saved"] = saved[0]
             elif way == BY_POSITION:
-                given.append(saved[0])
-            ds = self.gradients(grad_func(*given, **named), likes, followed, grad_func, dys, missing=False)
+                cotangents.append(saved[0])
+            ds = self.gradients(grad_func(*cotangents, **named), likes, followed, grad_func, dys, missing=False)
             return ds if accepting else [*ds, *(None for _ in read)]
 
         return BodyRun(zs, back, read)

@@ -340,10 +340,10 @@ class CheckedPull:
 def transpose(rule: Back, along_these: Sequence[Any], likes: Sequence[Any]) -> list[Any]:
     """Return the transpose of a linear rule applied to ``along_these``; ``likes`` are like the rule's arguments."""
 
-    def pair(*given: Tensor) -> Any:
+    def pair(*operands: Tensor) -> Any:
         terms = [
             np.sum(multiply_real(d, t))
-            for d, t in zip(rule(list(given)), along_these, strict=True)
+            for d, t in zip(rule(list(operands)), along_these, strict=True)
             if not (d is None or t is None)
         ]
         return add_terms(terms) if terms else constant(0.0)

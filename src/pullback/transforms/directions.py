@@ -35,9 +35,9 @@ class Units:
 
     def __getitem__(self, these: slice) -> Any:
         numbers = np.arange(self.size)[these]
-        made = np.zeros((len(numbers), self.size), self.dtype)
-        made[np.arange(len(numbers)), numbers] = self.one
-        return made.reshape(-1, *self.shape)
+        units = np.zeros((len(numbers), self.size), self.dtype)
+        units[np.arange(len(numbers)), numbers] = self.one
+        return units.reshape(-1, *self.shape)
 
 
 class UnitsOfExamples(Units):

@@ -48,11 +48,11 @@ class Scope:
         """Return whether an input is differentiated."""
         return bool(self.tapes or self.duals)
 
-    def note_dual(self, made: Any, operands: Sequence[Any]) -> None:
+    def note_dual(self, dual: Any, operands: Sequence[Any]) -> None:
         """Record a dual number if all its operands of the same level were computed from the inputs."""
-        of = [id(a) for a in operands if a.has_tangent and a.level == made.level]
+        of = [id(a) for a in operands if a.has_tangent and a.level == dual.level]
         if all(number in self.duals for number in of):
-            self.duals[id(made)] = made, frozenset[int]().union(*(self.duals[number][1] for number in of))
+            self.duals[id(dual)] = dual, frozenset[int]().union(*(self.duals[number][1] for number in of))
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -86,8 +86,8 @@ def is_made_from(z: Tensor, operands: Sequence[Any], within: Sequence[Scope], si
     Nodes of its tape from position ``since`` on count as computed inside, none if it is None.
     """
     if z.has_tangent:
-        given = {id(a) for a in operands}
-        return any(id(z) in scope.duals and scope.duals[id(z)][1] <= given for scope in within)
+        sources = {id(a) for a in operands}
+        return any(id(z) in scope.duals and scope.duals[id(z)][1] <= sources for scope in within)
     tape = z.meta.tape
     inputs = {id(n) for scope in within for n in scope.inputs}
     inside = _list_inside(tape, within, since)
@@ -127,5 +127,5 @@ def _list_operands(node: Tensor, tape: Tape) -> list[Any]:
     """Return the operands of a node that are on its tape; a leaf has none."""
     if node.x is None:
         return []
-    given = node.via.original.operands(node)
-    return [node_of(a) for a in given if isinstance(a, Tensor) and tape.holds(node_of(a))]
+    found = node.via.original.operands(node)
+    return [node_of(a) for a in found if isinstance(a, Tensor) and tape.holds(node_of(a))]

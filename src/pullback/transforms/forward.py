@@ -37,10 +37,10 @@ class Dual(Wrapped):
         self.number, self.primal, self.tangent = number, primal, tangent
 
     def twin(self) -> Dual:
-        made = Dual(self.number, self.primal, self.tangent)
+        copy = Dual(self.number, self.primal, self.tangent)
         if scopes():
-            self._note(made, (self,))
-        return made
+            self._note(copy, (self,))
+        return copy
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,12 +74,12 @@ class Dual(Wrapped):
         z, t = self._push(op, args, params)
         if type(z) is tuple:
             return self._make_several(z, t, args)
-        made = self._make(z, t)
+        dual = self._make(z, t)
         if scopes():
-            self._note(made, args)
+            self._note(dual, args)
         if hooks.blocks and t is not None and not op.custom and (observer := hooks.find("fix_tangent")) is not None:
-            made.tangent = observer.fix_tangent(made, op, args, params)
-        return made
+            dual.tangent = observer.fix_tangent(dual, op, args, params)
+        return dual
 
     def _push(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, Any]:
         """Return the result of an op and its tangent, None for zero; of an op with several results a tuple of each."""
@@ -95,22 +95,22 @@ class Dual(Wrapped):
 
     def split_operands(self, args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Return the operands of an op one level down, and their tangents, None for zero."""
-        mine = [isinstance(a, Dual) and a.number == self.number for a in args]
-        primals = [a.primal if on else a for a, on in zip(args, mine, strict=True)]
-        return primals, [a.tangent if on else None for a, on in zip(args, mine, strict=True)]
+        is_dual = [isinstance(a, Dual) and a.number == self.number for a in args]
+        primals = [a.primal if on else a for a, on in zip(args, is_dual, strict=True)]
+        return primals, [a.tangent if on else None for a, on in zip(args, is_dual, strict=True)]
 
     def _make_several(self, zs: tuple[Any, ...], ts: tuple[Any, ...] | None, args: tuple[Any, ...]) -> tuple[Dual, ...]:
         """Return the dual numbers of an op with several results."""
         several = tuple(self._make(*zt) for zt in zip(zs, ts or [None] * len(zs), strict=True))
-        for made in several if scopes() else ():
-            self._note(made, args)
+        for dual in several if scopes() else ():
+            self._note(dual, args)
         return several
 
     @staticmethod
-    def _note(made: Dual, args: tuple[Any, ...]) -> None:
+    def _note(dual: Dual, args: tuple[Any, ...]) -> None:
         """Tell the functions with custom gradients that are running which inputs this was computed from."""
         for scope in scopes():
-            scope.note_dual(made, [a for a in args if isinstance(a, Tensor)])
+            scope.note_dual(dual, [a for a in args if isinstance(a, Tensor)])
 
     def _make(self, z: Value, t: Value | None) -> Dual:
         if t is not None and np.shape(t) != np.shape(z):
@@ -146,10 +146,10 @@ def jvp(
     >>> pb.jvp(lambda x, n: x**n, [2.0, 3], [1.0], argnums=0)
     (8.0, 12.0)
     """
-    for name, given in (("args", args), ("tangents", tangents)):
-        if not isinstance(given, list | tuple):
+    for name, values in (("args", args), ("tangents", tangents)):
+        if not isinstance(values, list | tuple):
             raise ArgumentError(
-                f"jvp: {name} must be a list with one entry per input of f, got {type(given).__name__}. "
+                f"jvp: {name} must be a list with one entry per input of f, got {type(values).__name__}. "
                 "For one input it is jvp(f, [x], [v])."
             )
     call, _ = call_by_all("jvp(f, args, tangents)", f, args, kwargs, argnums, argnames)

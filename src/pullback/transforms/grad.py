@@ -111,10 +111,10 @@ class Differentiated(Derivative):
         kind, plain, has_numbers = PYTHON, True, False  # plain: every x is one leaf
         try:
             for x in xs:
-                its = type(x)
-                if its is ndarray or its is float64:
+                input_type = type(x)
+                if input_type is ndarray or input_type is float64:
                     kind = kind or ARRAY
-                elif its is float or its is int:
+                elif input_type is float or input_type is int:
                     has_numbers = True
                 else:
                     plain = False

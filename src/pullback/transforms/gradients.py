@@ -66,8 +66,8 @@ def gradients(
     ]
 
 
-def _tensors(what: str, given: object) -> list[Any]:
-    found = tree.leaves(given)
+def _tensors(what: str, values: object) -> list[Any]:
+    found = tree.leaves(values)
     for t in found:
         if not isinstance(t, Tensor):
             raise ArgumentError(
@@ -93,11 +93,11 @@ def _tape_of(targets: Sequence[Any]) -> Tape:
 
 
 def _make_seeds(targets: Sequence[Any], grad_ys: Sequence[Any] | None) -> list[Any]:
-    given = [None] * len(targets) if grad_ys is None else grad_ys
-    given = given if isinstance(given, list | tuple) else [given]
-    if len(given) != len(targets):
-        raise ArgumentError(f"gradients: {len(targets)} ys but {len(given)} grad_ys; give one for each, or None.")
-    return [make_seed(g, y, "gradients", "grad_ys", "its y") for y, g in zip(targets, given, strict=True)]
+    seeds = [None] * len(targets) if grad_ys is None else grad_ys
+    seeds = seeds if isinstance(seeds, list | tuple) else [seeds]
+    if len(seeds) != len(targets):
+        raise ArgumentError(f"gradients: {len(targets)} ys but {len(seeds)} grad_ys; give one for each, or None.")
+    return [make_seed(g, y, "gradients", "grad_ys", "its y") for y, g in zip(targets, seeds, strict=True)]
 
 
 def _find_nodes(i: int, x: Tensor, tape: Tape) -> list[Any]:
@@ -165,12 +165,19 @@ class Walk:
 
     def _tensor(self, node: Tensor) -> Tensor:
         """Return a tensor of the tape with the value that a node had, even if the user has written to it since."""
-        made = self.tensors.get(id(node))
-        if made is None:
-            made = self.tensors[id(node)] = Tensor()
-            made.value, made.meta, made.via, made.x, made.y, made.g = node.value, node.meta, SAME, node, None, None
-            made.meta.push(made)
-        return made
+        tensor = self.tensors.get(id(node))
+        if tensor is None:
+            tensor = self.tensors[id(node)] = Tensor()
+            tensor.value, tensor.meta, tensor.via, tensor.x, tensor.y, tensor.g = (
+                node.value,
+                node.meta,
+                SAME,
+                node,
+                None,
+                None,
+            )
+            tensor.meta.push(tensor)
+        return tensor
 
     def _guard(self, r: Tensor, d: Tensor) -> Any:
         """Return a cotangent that a custom gradient computed from values, such that differentiating it raises.

@@ -69,8 +69,8 @@ class Implicit:
     face = ""
 
     def __init__(self, f: Callable[..., Any], solve: Callable[..., Any]) -> None:
-        for name, given in (("f", f), ("solve", solve)):
-            check_function(f"{self.face}(f, solve): {name}", given)
+        for name, function in (("f", f), ("solve", solve)):
+            check_function(f"{self.face}(f, solve): {name}", function)
         self.f, self.solve = f, solve
 
     def __dir__(self) -> list[str]:

@@ -40,10 +40,10 @@ class Jacobian(Derivative):
         has_aux: bool = False,
     ) -> None:
         super().__init__(f, argnums, argnames)
-        given: Any = mode
-        if not isinstance(given, str) or mode not in MODES:
-            is_number = isinstance(given, int | tuple)
-            hint = f" Write argnums={mode!r} to choose arguments." if is_number else point_hint(self.face, given)
+        chosen: Any = mode
+        if not isinstance(chosen, str) or mode not in MODES:
+            is_number = isinstance(chosen, int | tuple)
+            hint = f" Write argnums={mode!r} to choose arguments." if is_number else point_hint(self.face, chosen)
             raise ArgumentError(f"{self.face}: mode must be 'auto', 'forward' or 'reverse', got {mode!r}.{hint}")
         self.mode, self.has_aux = mode, has_aux
 
@@ -61,31 +61,31 @@ class Jacobian(Derivative):
         """Return the derivatives of a call by ``xs``, and aux."""
         number = new_level()  # lower than the levels of the tapes, whose steps see a batch of cotangents as one
         with open_tape() as tape:
-            made = Linear(self.face, xs, call, tape)
-            self.check(made)
-            blocks = self._blocks(made, number)
-        rows = [[convert_back(d, made.outputs.kind) for d in row] for row in blocks]
-        return made.outputs.place([self.pack(made.inputs.fill(row)) for row in rows]), made.aux
+            linear = Linear(self.face, xs, call, tape)
+            self.check(linear)
+            blocks = self._blocks(linear, number)
+        rows = [[convert_back(d, linear.outputs.kind) for d in row] for row in blocks]
+        return linear.outputs.place([self.pack(linear.inputs.fill(row)) for row in rows]), linear.aux
 
-    def check(self, made: Linear) -> None:
+    def check(self, linear: Linear) -> None:
         """Raise if the recorded function has no such derivatives."""
 
-    def _blocks(self, made: Linear, number: int) -> list[list[Any]]:
+    def _blocks(self, linear: Linear, number: int) -> list[list[Any]]:
         """Return, for each result, a list of its derivatives by each input."""
-        record, xs, ys = made.record, made.inputs.values, made.record.values
+        record, xs, ys = linear.record, linear.inputs.values, linear.record.values
         forward = self.mode == "forward" or (self.mode == "auto" and _total(xs) < _total(ys))
         if not forward:
             pulled = [pull_result(record, k, number) for k in range(len(ys))]
-            return [self._assemble_row(found, y, made, False) for found, y in zip(pulled, ys, strict=True)]
+            return [self._assemble_row(found, y, linear, False) for found, y in zip(pulled, ys, strict=True)]
         with open_tape() as tape:
             transposed = record.transpose(tape)
             pushed = [pull_result(transposed, k, number) for k in range(len(xs))]
-        return [self._assemble_row([p[i] for p in pushed], y, made, True) for i, y in enumerate(ys)]
+        return [self._assemble_row([p[i] for p in pushed], y, linear, True) for i, y in enumerate(ys)]
 
-    def _assemble_row(self, found: Sequence[tuple[Any, Any]], y: Value, made: Linear, pushed: bool) -> list[Any]:
+    def _assemble_row(self, found: Sequence[tuple[Any, Any]], y: Value, linear: Linear, pushed: bool) -> list[Any]:
         """Return the derivatives of one result by each input, from those along its unit vectors."""
         row = []
-        for pair, x, dtype in zip(found, made.inputs.values, made.inputs.gradient_dtypes([y]), strict=True):
+        for pair, x, dtype in zip(found, linear.inputs.values, linear.inputs.gradient_dtypes([y]), strict=True):
             shape = y.shape + x.shape
             one, turned = [None if d is None else _order_axes(d, x, shape, pushed) for d in pair]
             if y.dtype.kind == "c" or dtype.kind == "c":
@@ -151,9 +151,9 @@ def _make_holomorphic_error(face: str, x: Any) -> GradientError:
     )
 
 
-def check_real_function(face: str, made: Linear) -> None:
+def check_real_function(face: str, linear: Linear) -> None:
     """Raise if an input or result is complex."""
-    for what, values in (("f returned", made.record.values), ("an input has", made.inputs.values)):
+    for what, values in (("f returned", linear.record.values), ("an input has", linear.inputs.values)):
         for v in values:
             if v.dtype.kind == "c":
                 raise GradientError(
@@ -209,8 +209,8 @@ class HessianJacobian(Jacobian):
 
     face = "hessian"
 
-    def check(self, made: Linear) -> None:
-        check_real_function(self.face, made)
+    def check(self, linear: Linear) -> None:
+        check_real_function(self.face, linear)
 
 
 class Hessian(Derivative):
@@ -295,12 +295,12 @@ def times_hessian(xs: Sequence[Any], vs: Sequence[Any], call: BoundCall) -> tupl
         one = len(xs) == 1  # a single argument takes less overhead
         gradient: Any = grad(scalar, unconnected="zero") if one else grads(scalar, unconnected="zero")
         gradient.face = "hvp"
-        made = Linear("hvp", xs, WholeCall(gradient if one else lambda *xs: gradient(xs), tuple(xs)), tape)
-        inputs = made.inputs
+        linear = Linear("hvp", xs, WholeCall(gradient if one else lambda *xs: gradient(xs), tuple(xs)), tape)
+        inputs = linear.inputs
         tangents = inputs.directions(vs, "vector")
-        slopes = made.record.values
+        slopes = linear.record.values
         moved = zip(
-            made.record.transpose(second).back(tangents), inputs.values, inputs.gradient_dtypes(slopes), strict=True
+            linear.record.transpose(second).back(tangents), inputs.values, inputs.gradient_dtypes(slopes), strict=True
         )
         found = [finish_derivative(d, x.shape, dtype, tangents) for d, x, dtype in moved]
     return inputs.convert_back(found)

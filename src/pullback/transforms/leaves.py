@@ -58,14 +58,14 @@ class Inputs:
         form = [convert_back(d, kind_of(leaf)) for d, leaf in zip(ds, self.given, strict=True)]
         return tuple(self.fill(form))
 
-    def directions(self, given: Sequence[Any], what: str) -> list[Any]:
+    def directions(self, values: Sequence[Any], what: str) -> list[Any]:
         """Return one tangent for each leaf of the arguments, checked to have its shape."""
-        if len(given) != len(self.args):
+        if len(values) != len(self.args):
             raise ArgumentError(
-                f"{self.face}: {len(self.args)} inputs but {len(given)} {what}s; each input needs its own."
+                f"{self.face}: {len(self.args)} inputs but {len(values)} {what}s; each input needs its own."
             )
         found: list[Any] = []
-        for name, x, t in zip(self.names, self.args, given, strict=True):
+        for name, x, t in zip(self.names, self.args, values, strict=True):
             found += [check_alike(self.face, what, *row) for row in pair_leaves(self.face, what, name, x, t)]
         return found
 

@@ -78,9 +78,9 @@ class LinearRecord:
         # any numbers would do: the backward pass is linear in them
         ones = [np.ones(v.shape, float_of(v.dtype))[()] for v in self.values]
         with set_transposing():
-            made = LinearRecord(tape, self._pull, ones)
-        made.is_transpose = True
-        return made
+            transposed = LinearRecord(tape, self._pull, ones)
+        transposed.is_transpose = True
+        return transposed
 
     def _pull(self, cotangents: list[Any]) -> list[Any]:
         return [
@@ -162,9 +162,9 @@ def vjp(
 @observe_calls("vjp")
 def record_pull(xs: Sequence[Any], call: BoundCall) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
     """Return the value of a call, a function that pulls a cotangent of it back to ``xs``, and aux."""
-    made = _record("vjp", xs, call)
-    inputs, outputs, record = made.inputs, made.outputs, made.record
-    y = made.value
+    recorded = _record("vjp", xs, call)
+    inputs, outputs, record = recorded.inputs, recorded.outputs, recorded.record
+    y = recorded.value
 
     def pull(dy: object, *more: object) -> tuple[Any, ...]:
         if more:
@@ -181,7 +181,7 @@ def record_pull(xs: Sequence[Any], call: BoundCall) -> tuple[Any, Callable[[Any]
             taken.append(ds[-1])
         return inputs.convert_back(ds)
 
-    return y, pull, made.aux
+    return y, pull, recorded.aux
 
 
 def linearize(
@@ -213,15 +213,15 @@ def linearize(
 @observe_calls("linearize")
 def record_push(xs: Sequence[Any], call: BoundCall) -> tuple[Any, Callable[..., Any], Any]:
     """Return the value of a call, a function that pushes tangents of ``xs`` to that of the value, and aux."""
-    made = _record("linearize", xs, call)
-    inputs, outputs = made.inputs, made.outputs
-    y, values = made.value, made.record.values
+    recorded = _record("linearize", xs, call)
+    inputs, outputs = recorded.inputs, recorded.outputs
+    y, values = recorded.value, recorded.record.values
     with open_recording() as tape:
-        forward = made.record.transpose(tape)
+        forward = recorded.record.transpose(tape)
 
     def push(*tangents: object) -> Any:
         ts = inputs.directions(tangents, "tangent")
         moved = zip(forward.back(ts), values, strict=True)
         return outputs.convert_back([finish_derivative(d, z.shape, float_of(z.dtype), ts) for d, z in moved])
 
-    return y, push, made.aux
+    return y, push, recorded.aux

@@ -35,13 +35,13 @@ def is_linear(rule: Rule, likes: Sequence[Any]) -> bool | None:
     >>> is_linear(lambda ds: [3.0 * ds[0]], [np.ones(2)]), is_linear(lambda ds: [abs(ds[0])], [np.ones(2)])
     (True, False)
     """
-    given = [_make_signed(x) for x in likes]
-    factor = -64.0 if any(d.dtype.itemsize <= 2 for d in given) else -4096.0
+    samples = [_make_signed(x) for x in likes]
+    factor = -64.0 if any(d.dtype.itemsize <= 2 for d in samples) else -4096.0
     with np.errstate(all="ignore"):
-        expected = list(rule(given))
+        expected = list(rule(samples))
         if not all(map(has_values, expected)):
             return None
-        got = rule([(d * factor).astype(d.dtype)[()] for d in given])
+        got = rule([(d * factor).astype(d.dtype)[()] for d in samples])
         return all(_is_scaled(a, b, factor) for a, b in zip(got, expected, strict=True))
 
 

@@ -71,11 +71,11 @@ class PassedCall(NestedCall):
     def gradient(
         self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
     ) -> BodyRun:
-        given, got = ([v.shape for v in group] for group in (values, zs))
-        if given != got:
+        expected, got = ([v.shape for v in group] for group in (values, zs))
+        if expected != got:
             raise CustomGradientError(
                 f"{self.name}: gradients pass through, so f must return what has the shapes of its inputs: "
-                f"expected {given}, got {got} ({line_of(self.f)})."
+                f"expected {expected}, got {got} ({line_of(self.f)})."
             )
         return super().gradient(values, zs, grad_func, read)
 
@@ -173,15 +173,15 @@ def _modify(
     return tree.replace_leaves(x, leaves)
 
 
-def _check_setting(face: str, name: str, given: object) -> Any:
+def _check_setting(face: str, name: str, value: object) -> Any:
     """Return a number, or an array of them, by which gradients are changed."""
-    if isinstance(given, int | float) and not isinstance(given, bool | Tensor):
-        return np.float64(given)
-    given = join_array(given)
-    if not isinstance(given, ARRAYS) or given.dtype.kind not in "fiu":
-        got = f"dtype {given.dtype}" if isinstance(given, ARRAYS) else type(given).__name__
+    if isinstance(value, int | float) and not isinstance(value, bool | Tensor):
+        return np.float64(value)
+    value = join_array(value)
+    if not isinstance(value, ARRAYS) or value.dtype.kind not in "fiu":
+        got = f"dtype {value.dtype}" if isinstance(value, ARRAYS) else type(value).__name__
         raise ArgumentError(f"{face}: {name} must be a number or an array of them, got {got}.")
-    return unwrap_constant(given)
+    return unwrap_constant(value)
 
 
 def _is_comparable(x: Any, y: Any) -> bool:
@@ -230,8 +230,8 @@ def clip_gradient(x: Value, low: ArrayOrNumber | None, high: ArrayOrNumber | Non
     array([ 0.2,  1. , -1. ])
     """
     low, high = (
-        np.float64(none) if given is None else _check_setting("clip_gradient", name, given)
-        for name, given, none in (("low", low, -inf), ("high", high, inf))
+        np.float64(none) if bound is None else _check_setting("clip_gradient", name, bound)
+        for name, bound, none in (("low", low, -inf), ("high", high, inf))
     )
     if _is_comparable(low, high) and not np.all(low <= high):
         raise ArgumentError(f"clip_gradient: low must not be above high, got low={low} and high={high}.")

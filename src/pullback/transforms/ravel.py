@@ -65,9 +65,9 @@ def ravel_tree(tree: Tree) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def _restore(part: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    made = np.reshape(part, shape)
-    made = made[()] if not shape and type(made) is np.ndarray else made  # a number, not an array without axes
-    return made if made.dtype == dtype or dtype.kind not in "fc" else np.astype(made, dtype)
+    leaf = np.reshape(part, shape)
+    leaf = leaf[()] if not shape and type(leaf) is np.ndarray else leaf  # a number, not an array without axes
+    return leaf if leaf.dtype == dtype or dtype.kind not in "fc" else np.astype(leaf, dtype)
 
 
 def linear_operator(f: Callable[..., Any], x: Any) -> Any:
@@ -99,7 +99,7 @@ def linear_operator(f: Callable[..., Any], x: Any) -> Any:
         return np.asarray(push(np.reshape(np.asarray(v, start.dtype), start.shape)))
 
     def multiply_adjoint(u: Any) -> Any:
-        (made,) = pull(np.conj(np.reshape(np.asarray(u, y.dtype), y.shape)))
-        return np.conj(np.asarray(made))
+        (cotangent,) = pull(np.conj(np.reshape(np.asarray(u, y.dtype), y.shape)))
+        return np.conj(np.asarray(cotangent))
 
     return linalg.LinearOperator((y.shape[0], start.shape[0]), matvec=multiply, rmatvec=multiply_adjoint, dtype=y.dtype)

@@ -34,12 +34,12 @@ def find_repeated_steps(nodes: Sequence[Tensor]) -> list[RecordedSteps]:
     """Return the steps on a tape that can be loops, in order."""
     labels = _label_nodes(nodes)
     inner = find_periods(labels)
-    made: list[RecordedSteps] = []
+    found: list[RecordedSteps] = []
     for period in sorted([*find_outer_periods(labels, inner), *inner], key=lambda p: (p.start, -p.length)):
-        steps = _find_steps(nodes, period) if not made or period.start >= made[-1].end else None
+        steps = _find_steps(nodes, period) if not found or period.start >= found[-1].end else None
         if steps is not None:
-            made.append(steps)
-    return made
+            found.append(steps)
+    return found
 
 
 def _find_steps(nodes: Sequence[Tensor], period: Period) -> RecordedSteps | None:
@@ -76,17 +76,17 @@ def _make_label(r: Tensor) -> Any:
         return step, meta, x.meta, y.meta
     if type(x) is tuple:
         nodes, values, live = x
-        given: Any = tuple([n.meta if on else _describe(v) for n, v, on in zip(nodes, values, live, strict=True)])
+        inputs: Any = tuple([n.meta if on else _describe(v) for n, v, on in zip(nodes, values, live, strict=True)])
     elif step.has_two_inputs:
         return step, meta, x.meta, _describe(y)
     else:
-        given = x.meta
+        inputs = x.meta
     if (step.op is None and step is not SAME) or not step.has_rules:
         return None
     if not y:
-        return step, meta, given
+        return step, meta, inputs
     try:
-        return step, meta, given, _find_pattern(y[0]) if _is_indexing(r) else _freeze(y)
+        return step, meta, inputs, _find_pattern(y[0]) if _is_indexing(r) else _freeze(y)
     except TypeError:
         return None
 
@@ -330,13 +330,13 @@ def _choose_cut(nodes: Sequence[Tensor], period: Period) -> int:
     until: dict[int, int] = {}  # the last use of each value of one period
     for i in range(begin, min(begin + (MAX_DELAY + 1) * length, end)):
         for a in nodes[i].via.operands(nodes[i]):
-            made = at.get(id(a), -1)
-            if begin <= made < begin + length and i - made <= MAX_DELAY * length:
-                until[made] = i
+            first = at.get(id(a), -1)
+            if begin <= first < begin + length and i - first <= MAX_DELAY * length:
+                until[first] = i
     crossed = [0] * length
-    for made, used in until.items():
-        for i in range(made + 1, used + 1):
-            crossed[(i - start) % length] += nodes[made].meta.size
+    for first, used in until.items():
+        for i in range(first + 1, used + 1):
+            crossed[(i - start) % length] += nodes[first].meta.size
     return min(range(length), key=lambda cut: (crossed[cut], cut))
 
 

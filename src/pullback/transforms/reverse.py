@@ -365,10 +365,10 @@ class GradientTape:
             self._spend()
         return out
 
-    def _check_single(self, face: str, what: str, given: TensorLike) -> None:
-        if not isinstance(given, Tensor):
-            cure = " Join its numbers inside of the block: pb.stack(array)." if has_tensors(given) else ""
-            got = type(given).__name__
+    def _check_single(self, face: str, what: str, value: TensorLike) -> None:
+        if not isinstance(value, Tensor):
+            cure = " Join its numbers inside of the block: pb.stack(array)." if has_tensors(value) else ""
+            got = type(value).__name__
             raise ArgumentError(f"GradientTape.{face}: the {what} must be one tensor, got {got}.{cure}")
 
     def _make_pull(self, target: Value, known: dict[int, Tensor], sources: Sequence[Any]) -> Any:

@@ -98,8 +98,8 @@ class ScanOp(StructuredOp):
         body.inputs = [body.inputs[i] for part in places for i in part]
         body.outputs = [body.outputs[i] for part in outputs for i in part]
         op = self.replace(body, len(places[0]), len(places[1]))
-        made = op.apply(operands)
-        at = dict(zip((i for part in outputs for i in part), made, strict=True))
+        results = op.apply(operands)
+        at = dict(zip((i for part in outputs for i in part), results, strict=True))
         return split_pushed([at[i] for i in range(len(at))], wanted)
 
     def _arrange_operands(self, primals: Sequence[Any], tangents: Sequence[Any], moving: Sequence[bool]) -> list[Any]:
@@ -116,10 +116,10 @@ class ScanOp(StructuredOp):
         wanted = self.body.follow(reached)
         wanted[: self.carry] = self._split(reached)[1]
         body = record_batch(self.body, reached, wanted, size)
-        given = repeat_for_examples(arrays, on, reached, size)
+        repeated = repeat_for_examples(arrays, on, reached, size)
         first = self.constants + self.carry
-        given[first:] = [np.moveaxis(x, 1, 0) if b else x for x, b in zip(given[first:], on[first:], strict=True)]
-        zs = list(self.replace(body, self.constants, self.carry).apply(given))
+        repeated[first:] = [np.moveaxis(x, 1, 0) if b else x for x, b in zip(repeated[first:], on[first:], strict=True)]
+        zs = list(self.replace(body, self.constants, self.carry).apply(repeated))
         zs[self.carry :] = [
             np.moveaxis(z, 0, 1) if b else z for z, b in zip(zs[self.carry :], wanted[self.carry :], strict=True)
         ]
@@ -128,11 +128,11 @@ class ScanOp(StructuredOp):
     def differentiate(self, values: Sequence[Any], live: Sequence[bool]) -> tuple[Sequence[Any], Any]:
         likes = self.body.input_likes
         moving = self._reach([on and is_float(x) for on, x in zip(live, likes, strict=True)], floats=True)
-        given = self.body.follow(moving, floats=True)
-        given[: self.carry] = self._split(moving)[1]
-        if not any(given):
+        has_cotangent = self.body.follow(moving, floats=True)
+        has_cotangent[: self.carry] = self._split(moving)[1]
+        if not any(has_cotangent):
             return self.apply(values), lambda gs: [None] * len(values)
-        joint = Joint(self.body, moving, given, self.constants, self.carry)
+        joint = Joint(self.body, moving, has_cotangent, self.constants, self.carry)
         stored = choose_stored(joint, self.constants, self.carry, self.recompute)
         forward = joint.whole.select(joint.inputs, [*joint.values, *map(joint.whole.refer, stored)])
         zs = self.replace(forward, self.constants, self.carry).apply(values)
@@ -166,8 +166,8 @@ class ScanOp(StructuredOp):
         carried.update(dict.fromkeys(joint.seen.values(), np.bool_(False)))
         begin = [make_zeros(likes[n]) if g is None else g for n, g in carried.items()]
         op = ScanOp(step, len(fixed), len(begin), self.length, not self.reverse, self.recompute)
-        made = op.apply([*(known[i] for i in fixed), *begin, *(known[i] for i in each)])
-        ds = dict(zip([*targets, *(-1 - i for i in joint.seen), *rows], made, strict=True))
+        results = op.apply([*(known[i] for i in fixed), *begin, *(known[i] for i in each)])
+        ds = dict(zip([*targets, *(-1 - i for i in joint.seen), *rows], results, strict=True))
         ds.update({i: Gate(ds[i], ds[-1 - i]) for i in joint.seen})
         return [ds.get(i) for i in range(len(joint.inputs))]
 
@@ -191,9 +191,9 @@ def reach_carry(body: Any, on: Sequence[bool], constants: int, floats: bool, car
     """Return which inputs of a loop depend on those that are ``on``, after any number of steps."""
     found = list(on)
     while True:
-        made = body.follow(found, floats)[:carry]
+        reached = body.follow(found, floats)[:carry]
         more = list(found)
-        for k, b in enumerate(made, constants):
+        for k, b in enumerate(reached, constants):
             more[k] = more[k] or b
         if more == found:
             return found

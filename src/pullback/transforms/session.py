@@ -92,20 +92,20 @@ def roll_long_tape(tape: Tape) -> None:
 # ---- seed
 
 
-def make_seed(given: Operand | None, y: Value, face: str, name: str, result: str) -> Any:
+def make_seed(cotangent: Operand | None, y: Value, face: str, name: str, result: str) -> Any:
     """Return the cotangent of a result ``y``: ``given``, checked to have its shape, or ones.
 
     Messages begin with ``face``; ``name`` is the user's parameter, ``result`` what they call ``y``.
     """
     dtype = float_of(y.dtype)
-    if given is None:
+    if cotangent is None:
         if dtype.kind == "c":
             raise GradientError(
                 f"{face}: {result} has complex numbers ({dtype}), of which none is larger than another. "
                 f"Return a real number, such as pb.abs(y) or pb.real(y), or give the direction {name}."
             )
         return np.ones(y.shape, dtype) if y.shape else dtype.type(1)
-    seed = unwrap_constant(given, name)
+    seed = unwrap_constant(cotangent, name)
     if seed.shape != y.shape:
         raise GradientError(
             f"{face}: {name} has shape {seed.shape}, but {result} has shape {y.shape}; they must be the same."
@@ -184,10 +184,10 @@ def finish_cotangent(g: object) -> Any:
 # ---- what the user gets
 
 
-def check_unconnected(face: str, name: str, given: object) -> None:
+def check_unconnected(face: str, name: str, value: object) -> None:
     """Raise ArgumentError unless the option ``name`` says what to do about an input that is not reached."""
-    if given not in ("raise", "zero", "none"):
-        raise ArgumentError(f"{face}: {name} must be 'raise', 'zero' or 'none', got {given!r}.")
+    if value not in ("raise", "zero", "none"):
+        raise ArgumentError(f"{face}: {name} must be 'raise', 'zero' or 'none', got {value!r}.")
 
 
 def make_missing(shape: Shape, dtype: np.dtype[Any], tape: Tape, unconnected: str) -> Any:

@@ -69,7 +69,7 @@ def _list_code_parameters(f: FunctionType) -> list[Parameter]:
     return found
 
 
-def find_passing(f: Callable[..., Any], name: str, given: int, keywords: Collection[str] = ()) -> str:
+def find_passing(f: Callable[..., Any], name: str, count: int, keywords: Collection[str] = ()) -> str:
     """Return how ``f`` takes the argument ``name`` after ``given`` positional ones: by keyword, by position, or not.
 
     It takes it if it has a parameter of that name, or needs more positional arguments than are given.
@@ -85,7 +85,7 @@ def find_passing(f: Callable[..., Any], name: str, given: int, keywords: Collect
     named = next((p for p in known if p.name == name), None)
     if named is not None and named.kind in (EITHER, KEYWORD_ONLY):
         return BY_KEYWORD
-    return BY_POSITION if len(list_required(known, keywords)) > given else NOT_AT_ALL
+    return BY_POSITION if len(list_required(known, keywords)) > count else NOT_AT_ALL
 
 
 def list_required(known: list[Parameter], keywords: Collection[str] = ()) -> list[str]:

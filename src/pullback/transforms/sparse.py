@@ -45,8 +45,8 @@ class SparsePlan:
         rows, columns = np.repeat(np.arange(self.shape[0]), np.diff(self.starts)), self.indices.astype(np.intp)
         self.pushes, self.colours = self._choose_direction(places)
         self.passes = int(self.colours.max(initial=-1)) + 1
-        mine, across = (columns, rows) if self.pushes else (rows, columns)
-        colour = self.colours[mine]
+        along, across = (columns, rows) if self.pushes else (rows, columns)
+        colour = self.colours[along]
         self.order = np.argsort(colour, kind="stable")  # the elements of the pattern, by the pass that computes them
         self.colour, self.across = colour[self.order], across[self.order]
         self.ends = np.searchsorted(self.colour, np.arange(self.passes + 1))
@@ -64,8 +64,8 @@ class SparsePlan:
         return forward, colours
 
     def _color(self, by_row: Any, by_column: Any, forward: bool) -> Any:
-        its = by_column if forward else by_row
-        return color_columns(its.indices, its.indptr, self.shape[0] if forward else self.shape[1])
+        groups = by_column if forward else by_row
+        return color_columns(groups.indices, groups.indptr, self.shape[0] if forward else self.shape[1])
 
     def directions(self, dtype: np.dtype[Any]) -> Any:
         """Return, for each colour, the sum of its unit vectors; computed once."""
@@ -119,11 +119,11 @@ class SparseJacobian(Derivative):
         self._check_single("x", list_whole_leaves(x))
         number = new_level()  # lower than the levels of the tapes, whose steps see a batch of directions as one
         with open_tape() as tape:
-            made = Linear(self.face, (x,), WholeCall(self.get_function(call), (x,)), tape)
-            self._check_single("the result of f", made.record.values)
-            check_real_function(self.face, made)
-            (dtype,) = made.inputs.gradient_dtypes(made.record.values)
-            back, seen, plan = made.record, Outline(made.record), self._plan
+            linear = Linear(self.face, (x,), WholeCall(self.get_function(call), (x,)), tape)
+            self._check_single("the result of f", linear.record.values)
+            check_real_function(self.face, linear)
+            (dtype,) = linear.inputs.gradient_dtypes(linear.record.values)
+            back, seen, plan = linear.record, Outline(linear.record), self._plan
             if plan is not None and not plan.pushes and seen.steady and seen.is_same(plan.back):
                 data = self._compute_values(back, plan, number, dtype)
             else:

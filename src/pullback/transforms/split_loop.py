@@ -47,9 +47,9 @@ class SplitLoop:
         self.sums = self._find_sums()
         self.late = self._find_late()
 
-    def _follow(self, given: set[int], without: set[int]) -> set[int]:
+    def _follow(self, sources: set[int], without: set[int]) -> set[int]:
         """Return the values that depend on the ``given`` ones only."""
-        found = set(given)
+        found = set(sources)
         for e, refs in zip(self.body.equations, self.refs, strict=True):
             if refs <= found:
                 found.update(e.results)
@@ -128,13 +128,13 @@ class SplitLoop:
             if not ends.isdisjoint(equations[i].results):
                 ends |= self.refs[i]
         late: set[int] = set()
-        made: set[int] = set()
+        products: set[int] = set()
         for i in free:
             e, refs = equations[i], self.refs[i]
             is_seed = self._is_thin(e) and (refs & self.invariant or not ends.isdisjoint(e.results))
-            if refs & made or (is_seed and not refs <= self.invariant and e.results[0] not in self.early):
+            if refs & products or (is_seed and not refs <= self.invariant and e.results[0] not in self.early):
                 late.add(i)
-                made.update(e.results)
+                products.update(e.results)
         return late
 
     def _find_cone(self, number: int, stacked: set[int], makers: dict[int, int], late: set[int]) -> set[int]:
@@ -171,11 +171,11 @@ class SplitLoop:
         boundary = self._find_sources({n for i in self.late for n in self.refs[i]} - made_late - {*self.constants})
         stacked = [n for n in sorted(boundary) if n not in known and n not in self.invariant]
         loop, fixed, rows = self._make_loop(parts, stacked)
-        given = dict(zip(self.constants, constants, strict=True))
+        values = dict(zip(self.constants, constants, strict=True))
         begin = [states[k] for k in parts.carried]
-        made = iter(run(loop, [*(given[n] for n in fixed), *begin, *(known[n] for n in rows)]))
-        results: dict[int, Any] = {i: next(made) for i in (*parts.carried, *parts.kept)}
-        known.update(zip(stacked, made, strict=True))
+        outputs = iter(run(loop, [*(values[n] for n in fixed), *begin, *(known[n] for n in rows)]))
+        results: dict[int, Any] = {i: next(outputs) for i in (*parts.carried, *parts.kept)}
+        known.update(zip(stacked, outputs, strict=True))
         zs = self._run_late(parts, constants, {n: x for n, x in known.items() if n in boundary}, number)
         for k, z in zip(parts.summed, zs, strict=False):
             results[k] = states[k] + np.sum(z, axis=0)

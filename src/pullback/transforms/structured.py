@@ -83,9 +83,9 @@ class Joint:
     """
 
     def __init__(
-        self, body: Any, moving: Sequence[bool], given: Sequence[bool], summed: int = 0, carried: int = 0
+        self, body: Any, moving: Sequence[bool], has_cotangent: Sequence[bool], summed: int = 0, carried: int = 0
     ) -> None:
-        """Run the body and its backward pass; ``given``: which outputs have cotangents."""
+        """Run the body and its backward pass; ``has_cotangent`` says which outputs have one."""
         with body.open_trace() as trace:
             xs = [trace.add_input(*like) for like in body.input_likes]
             with open_recording() as tape:
@@ -96,7 +96,10 @@ class Joint:
 
                 record = LinearRecord(tape, run, [x for x, on in zip(xs, moving, strict=True) if on])
             zs = record.values
-            gs = [trace.add_input(z.shape, float_of(z.dtype)) if on else None for z, on in zip(zs, given, strict=True)]
+            gs = [
+                trace.add_input(z.shape, float_of(z.dtype)) if on else None
+                for z, on in zip(zs, has_cotangent, strict=True)
+            ]
             found = iter(record.pull(gs))
             ds = [next(found) if on else None for on in moving]
             taken = {i: d.taken for i, d in enumerate(ds) if isinstance(d, Gate)}
@@ -157,10 +160,10 @@ def repeat_for_examples(arrays: Sequence[Any], on: Sequence[bool], wanted: Seque
     ]
 
 
-def split_pushed(made: Sequence[Any], wanted: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+def split_pushed(results: Sequence[Any], wanted: Sequence[bool]) -> tuple[list[Any], list[Any]]:
     """Return results, and their tangents, which follow them for those that are ``wanted``; None for the others."""
-    after = iter(made[len(wanted) :])
-    return list(made[: len(wanted)]), [next(after) if on else None for on in wanted]
+    after = iter(results[len(wanted) :])
+    return list(results[: len(wanted)]), [next(after) if on else None for on in wanted]
 
 
 def get_array(x: Any) -> Any:

@@ -55,8 +55,8 @@ class SwitchOp(StructuredOp):
         moving = [t is not None and is_float(p) for p, t in zip(primals[1:], tangents[1:], strict=True)]
         wanted = self._follow(moving, floats=True)
         op = SwitchOp([record_jvp(b, moving, wanted) for b in self.branches])
-        made = op.apply([*primals, *(t for t, on in zip(tangents[1:], moving, strict=True) if on)])
-        return split_pushed(made, wanted)
+        results = op.apply([*primals, *(t for t, on in zip(tangents[1:], moving, strict=True) if on)])
+        return split_pushed(results, wanted)
 
     def batch(self, arrays: Sequence[Any], on: Sequence[bool], size: int) -> tuple[Sequence[Any], Sequence[bool]]:
         if on[0]:
@@ -76,8 +76,8 @@ class SwitchOp(StructuredOp):
 
         columns = []
         for i, branch in enumerate(self.branches):
-            given = [give(x, i) if b else x for x, b in zip(arrays[1:], on[1:], strict=True)]
-            columns.append([take_out(z, 0, number, size) for z in branch(given)])
+            repeated = [give(x, i) if b else x for x, b in zip(arrays[1:], on[1:], strict=True)]
+            columns.append([take_out(z, 0, number, size) for z in branch(repeated)])
         zs = columns[last]
         for i in reversed(range(last)):
             zs = [np.where(align_examples(chosen == i, z), y, z) for y, z in zip(columns[i], zs, strict=True)]
@@ -86,21 +86,25 @@ class SwitchOp(StructuredOp):
     def differentiate(self, values: Sequence[Any], live: Sequence[bool]) -> tuple[Sequence[Any], Any]:
         likes = self.branches[0].input_likes
         moving = [on and is_float(x) for on, x in zip(live[1:], likes, strict=True)]
-        given = self._follow(moving, floats=True)
-        if not any(given):
+        has_cotangent = self._follow(moving, floats=True)
+        if not any(has_cotangent):
             return self.apply(values), lambda gs: [None] * len(values)
-        joints = [Joint(b, moving, given) for b in self.branches]
+        joints = [Joint(b, moving, has_cotangent) for b in self.branches]
         targets = [i for i in range(len(moving)) if any(i in joint.pulled for joint in joints)]
         gated = _find_gated(joints, targets)
         back = [_select_backward(joint, targets, gated, likes) for joint in joints]
 
         def pull(gs: Sequence[Any]) -> list[Any]:
             shapes = self.branches[0].output_likes
-            dys = [make_zeros(like) if g is None else g for g, like, on in zip(gs, shapes, given, strict=True) if on]
-            made = SwitchOp(back).apply([*values, *dys])
-            taken = dict(zip(gated, made[len(targets) :], strict=True))
+            dys = [
+                make_zeros(like) if g is None else g
+                for g, like, on in zip(gs, shapes, has_cotangent, strict=True)
+                if on
+            ]
+            results = SwitchOp(back).apply([*values, *dys])
+            taken = dict(zip(gated, results[len(targets) :], strict=True))
             ds: list[Any] = [None] * len(values)
-            for i, d in zip(targets, made, strict=False):
+            for i, d in zip(targets, results, strict=False):
                 ds[i + 1] = Gate(d, taken[i]) if i in taken else d
             return ds
 

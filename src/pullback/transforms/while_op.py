@@ -66,9 +66,9 @@ class WhileOp(StructuredOp):
         body.inputs = [body.inputs[i] for i in order]
         condition = _take_more(self.condition, [likes[i] for i, on in enumerate(moving) if on], order)
         op = WhileOp(condition, body, len(places[0]), self.max_steps)
-        given = [*primals, *moved]
-        made = op.apply([given[i] for i in order])
-        return split_pushed(made, wanted)
+        operands = [*primals, *moved]
+        results = op.apply([operands[i] for i in order])
+        return split_pushed(results, wanted)
 
     def batch(self, arrays: Sequence[Any], on: Sequence[bool], size: int) -> tuple[Sequence[Any], Sequence[bool]]:
         reached = reach_carry(self.body, on, self.constants, floats=False)
@@ -81,8 +81,8 @@ class WhileOp(StructuredOp):
         if differs:
             body = _keep_finished(condition, body, self.constants, reached)
             condition = _hold_for_any(condition)
-        given = repeat_for_examples(arrays, on, reached, size)
-        return WhileOp(condition, body, self.constants, self.max_steps).apply(given), wanted
+        repeated = repeat_for_examples(arrays, on, reached, size)
+        return WhileOp(condition, body, self.constants, self.max_steps).apply(repeated), wanted
 
     def differentiate(self, values: Sequence[Any], live: Sequence[bool]) -> tuple[Sequence[Any], Any]:
         if self.max_steps is None:
@@ -113,9 +113,9 @@ def _take_more(body: Any, likes: Sequence[Any], order: Sequence[int]) -> Any:
         xs = [trace.add_input(*like) for like in body.input_likes]
         for like in likes:
             trace.add_input(like.shape, float_of(like.dtype))
-        made = close(trace, body(xs))
-    made.inputs = [made.inputs[i] for i in order]
-    return made
+        leaves = close(trace, body(xs))
+    leaves.inputs = [leaves.inputs[i] for i in order]
+    return leaves
 
 
 def _hold_for_any(condition: Any) -> Any:

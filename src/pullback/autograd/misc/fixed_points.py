@@ -37,8 +37,8 @@ def fixed_point(f: Callable[..., Any], a: Tree, x0: Tree, distance: Callable[...
 def _fixed_point_vjp(
     ans: Tree, f: Callable[..., Any], a: Tree, x0: Tree, distance: Callable[..., Any], tol: float
 ) -> Callable[[Any], Any]:
-    def step_back(given: tuple[Any, ...]) -> Callable[[Any], Any]:
-        parameters, at, cotangent = given
+    def step_back(args_and_cotangent: tuple[Any, ...]) -> Callable[[Any], Any]:
+        parameters, at, cotangent = args_and_cotangent
         pull, _ = make_vjp(f(parameters), at)
         return lambda g: vspace(at).add(pull(g), cotangent)
 

@@ -29,18 +29,18 @@ def convolve(A: Value, B: Value, axes: Axes | None = None, dot_axes: Axes | None
     if mode not in ("full", "valid", "same"):
         raise ValueError(f"convolve: mode must be 'full', 'valid' or 'same', got {mode!r}.")
     A, B = (x if hasattr(x, "ndim") else np.asarray(x) for x in (A, B))
-    own, their = axes if axes is not None else (range(A.ndim), range(A.ndim))
+    own, other = axes if axes is not None else (range(A.ndim), range(A.ndim))
     own_dot, their_dot = dot_axes if dot_axes is not None else ((), ())
-    _check_valid(A, B, own, their, mode)
-    lengths = [B.shape[j] for j in their]
+    _check_valid(A, B, own, other, mode)
+    lengths = [B.shape[j] for j in other]
     pads = _find_pads(A.shape, own, lengths, mode)
     windows = np.lib.stride_tricks.sliding_window_view(np.pad(A, pads), tuple(lengths), tuple(own))
     a_names, b_names = list(range(A.ndim)), list(range(A.ndim, A.ndim + B.ndim))
     for i, j in zip(own_dot, their_dot, strict=True):
         b_names[j] = a_names[i]
     kept = [a_names[i] for i in range(A.ndim) if i not in own and i not in own_dot]
-    kept += [b_names[j] for j in range(B.ndim) if j not in their and j not in their_dot]
-    operands: list[Any] = [windows, a_names + [b_names[j] for j in their], np.flip(B, tuple(their)), b_names]
+    kept += [b_names[j] for j in range(B.ndim) if j not in other and j not in their_dot]
+    operands: list[Any] = [windows, a_names + [b_names[j] for j in other], np.flip(B, tuple(other)), b_names]
     return np.einsum(*operands, kept + [a_names[i] for i in own])
 
 
@@ -63,7 +63,7 @@ def _find_window(a: int, b: int, mode: str) -> tuple[int, int]:
     return min(a, b) - 1, abs(a - b) + 1
 
 
-def _check_valid(A: Value, B: Value, own: Sequence[int], their: Sequence[int], mode: str) -> None:
-    longer = [A.shape[i] - B.shape[j] for i, j in zip(own, their, strict=True)]
+def _check_valid(A: Value, B: Value, own: Sequence[int], other: Sequence[int], mode: str) -> None:
+    longer = [A.shape[i] - B.shape[j] for i, j in zip(own, other, strict=True)]
     if mode == "valid" and any(d > 0 for d in longer) and any(d < 0 for d in longer):
         raise ValueError("One array must be larger than the other along all convolved dimensions")

@@ -37,8 +37,8 @@ def as_result(x: Any) -> Any:
     if isinstance(x, Tensor):
         return x
     if isinstance(x, list | tuple):
-        made = [as_result(item) for item in x]
-        return type(x)(*made) if hasattr(x, "_fields") else tuple(made)
+        results = [as_result(item) for item in x]
+        return type(x)(*results) if hasattr(x, "_fields") else tuple(results)
     return constant(np.asarray(x))
 
 
@@ -48,8 +48,8 @@ def call(f: Callable[..., Any], *arrays: Any, **parameters: Any) -> Tensor:
     >>> call(np.add, np.array([1.0]), 2.0)
     Tensor([3.], dtype=float64)
     """
-    made: Tensor = as_result(_call(f, arrays, parameters))
-    return made
+    result: Tensor = as_result(_call(f, arrays, parameters))
+    return result
 
 
 def call_several(f: Callable[..., Any], *arrays: object, **parameters: object) -> tuple[Tensor, ...]:
@@ -58,8 +58,8 @@ def call_several(f: Callable[..., Any], *arrays: object, **parameters: object) -
     >>> call_several(np.modf, np.array([1.5]))
     (Tensor([0.5], dtype=float64), Tensor([1.], dtype=float64))
     """
-    made: tuple[Tensor, ...] = as_result(_call(f, arrays, parameters))
-    return made
+    results: tuple[Tensor, ...] = as_result(_call(f, arrays, parameters))
+    return results
 
 
 def _call(f: Callable[..., Any], arrays: tuple[Any, ...], parameters: dict[str, Any]) -> Any:
@@ -124,5 +124,5 @@ def cast(x: Tensor, dtype: DType) -> Tensor:
     >>> cast(as_operand(np.array([1])), np.float32)
     Tensor([1.], dtype=float32)
     """
-    made: Tensor = x if dtype is None or x.dtype == dtype else x.astype(dtype)
-    return made
+    result: Tensor = x if dtype is None or x.dtype == dtype else x.astype(dtype)
+    return result

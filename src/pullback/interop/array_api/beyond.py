@@ -21,8 +21,8 @@ def einsum(subscripts: str, /, *operands: Value) -> Tensor:
     subscripts: the letters of the axes, as in ``"ij,jk->ik"``.
     operands: the arrays.
     """
-    made: Tensor = as_result(np.einsum(subscripts, *map(as_operand, operands)))
-    return made
+    result: Tensor = as_result(np.einsum(subscripts, *map(as_operand, operands)))
+    return result
 
 
 def gradient(f: Value, /, *spacing: Value, axis: Axis = None, edge_order: int = 1) -> Tensor | tuple[Tensor, ...]:
@@ -34,10 +34,10 @@ def gradient(f: Value, /, *spacing: Value, axis: Axis = None, edge_order: int = 
     edge_order: 1 or 2, the order of the differences at the edges.
     """
     slopes: Callable[..., object] = np.gradient  # whose stubs distinguish edge orders
-    made: Tensor | tuple[Tensor, ...] = as_result(
+    result: Tensor | tuple[Tensor, ...] = as_result(
         slopes(as_operand(f), *map(as_operand, spacing), axis=axis, edge_order=edge_order)
     )
-    return made
+    return result
 
 
 def median(x: Value, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:

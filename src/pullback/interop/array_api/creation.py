@@ -27,16 +27,16 @@ def asarray(obj: TensorLike, /, *, dtype: DType = None, device: object = None, c
     """
     check_device("asarray", device)
     if isinstance(obj, Tensor):
-        made: Any = obj
+        result: Any = obj
     else:
-        made = as_tensor(join_tensors(obj)) if has_tensors(obj) else constant(_as_values(obj, dtype, copy))
+        result = as_tensor(join_tensors(obj)) if has_tensors(obj) else constant(_as_values(obj, dtype, copy))
     shared = isinstance(obj, Tensor) or hasattr(obj, "__array__") or hasattr(obj, "__array_interface__")
-    needs_copy = (dtype is not None and made.dtype != dtype) or not (shared or _has_buffer(obj))
+    needs_copy = (dtype is not None and result.dtype != dtype) or not (shared or _has_buffer(obj))
     if copy is False and needs_copy:
         raise ArgumentError(f"asarray: copy=False, but {type(obj).__name__} must be copied; leave copy=None.")
-    if dtype is not None and made.dtype != dtype:
-        return made.astype(as_dtype(dtype, "asarray"))  # type: ignore[no-any-return]
-    return np.copy(made) if copy and isinstance(obj, Tensor) else made  # type: ignore[return-value]
+    if dtype is not None and result.dtype != dtype:
+        return result.astype(as_dtype(dtype, "asarray"))  # type: ignore[no-any-return]
+    return np.copy(result) if copy and isinstance(obj, Tensor) else result  # type: ignore[return-value]
 
 
 def _has_buffer(obj: object) -> bool:
@@ -50,18 +50,18 @@ def _has_buffer(obj: object) -> bool:
 def _as_values(obj: Any, dtype: DType, copy: bool | None) -> Any:
     """Return an array of what is no tensor."""
     if hasattr(obj, "__array__"):
-        made = as_array(obj, None, "asarray")
-        return np.array(made) if copy else made
+        array = as_array(obj, None, "asarray")
+        return np.array(array) if copy else array
     try:
         if not _has_buffer(obj):
-            made = np.array(obj, dtype)  # at once: integers beyond int64 would become floats
+            array = np.array(obj, dtype)  # at once: integers beyond int64 would become floats
         else:
-            made = np.array(obj) if copy else np.asarray(obj)
+            array = np.array(obj) if copy else np.asarray(obj)
     except ValueError as error:
         raise ArgumentError(f"asarray: {error}") from None
-    if made.dtype.kind not in "fiubc":
-        raise ArgumentError(f"asarray: expected numbers, got {type(obj).__name__} of dtype {made.dtype}.")
-    return made
+    if array.dtype.kind not in "fiubc":
+        raise ArgumentError(f"asarray: expected numbers, got {type(obj).__name__} of dtype {array.dtype}.")
+    return array
 
 
 def from_dlpack(x: Any, /, *, device: object = None, copy: bool | None = None) -> Tensor:
@@ -111,8 +111,8 @@ def linspace(
     endpoint: whether ``stop`` is among them.
     """
     check_device("linspace", device)
-    made: Tensor = as_result(np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype))
-    return made
+    result: Tensor = as_result(np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype))
+    return result
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType = None, device: object = None) -> Tensor:
@@ -223,8 +223,8 @@ def meshgrid(*arrays: Value, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tens
     arrays: the coordinates along each axis, of one dtype.
     indexing: "xy" where the second axis of the results is that of the first array, "ij" where the first is.
     """
-    made: tuple[Tensor, ...] = as_result(np.meshgrid(*map(as_operand, arrays), indexing=indexing)) if arrays else ()
-    return made
+    results: tuple[Tensor, ...] = as_result(np.meshgrid(*map(as_operand, arrays), indexing=indexing)) if arrays else ()
+    return results
 
 
 def tril(x: Value, /, *, k: int = 0) -> Tensor:

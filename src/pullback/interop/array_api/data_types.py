@@ -61,13 +61,13 @@ def astype(x: Value, dtype: DType, /, *, copy: bool = True, device: object = Non
     device: ``"cpu"`` or None.
     """
     check_device("astype", device)
-    made: Any = as_operand(x)
+    operand: Any = as_operand(x)
     wanted: np.dtype[Any] = np.dtype(dtype)
-    if made.dtype.kind == "c" and wanted.kind not in "cb":
-        raise ArgumentError(f"astype: {made.dtype} to {wanted} drops the imaginary part; call real(x) first.")
-    if made.dtype != wanted:
-        return made.astype(wanted)  # type: ignore[no-any-return]
-    return np.copy(made) if copy else made  # type: ignore[return-value]
+    if operand.dtype.kind == "c" and wanted.kind not in "cb":
+        raise ArgumentError(f"astype: {operand.dtype} to {wanted} drops the imaginary part; call real(x) first.")
+    if operand.dtype != wanted:
+        return operand.astype(wanted)  # type: ignore[no-any-return]
+    return np.copy(operand) if copy else operand  # type: ignore[return-value]
 
 
 def can_cast(from_: DType | Value, to: DType, /) -> bool:
@@ -107,13 +107,13 @@ def isdtype(dtype: DType, kind: DType | str | tuple[Any, ...]) -> bool:
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
-    made: np.dtype[Any] = np.dtype(dtype)
+    found: np.dtype[Any] = np.dtype(dtype)
     if isinstance(kind, str):
         if kind not in KINDS:
             raise ArgumentError(f"isdtype: kind must be one of {', '.join(KINDS)}, or a dtype, got {kind!r}.")
-        return any(made == k for k in KINDS[kind].values())
+        return any(found == k for k in KINDS[kind].values())
     other: np.dtype[Any] = np.dtype(kind)
-    return made == other
+    return found == other
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
@@ -121,5 +121,5 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
     arrays_and_dtypes: at least one array or dtype; numbers do not widen it, but a float makes integers floats.
     """
-    given = [x.dtype if isinstance(x, Tensor) else x for x in arrays_and_dtypes]
-    return np.result_type(*given)
+    operands = [x.dtype if isinstance(x, Tensor) else x for x in arrays_and_dtypes]
+    return np.result_type(*operands)

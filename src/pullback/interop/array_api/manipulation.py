@@ -23,8 +23,8 @@ def broadcast_arrays(*arrays: Value) -> tuple[Tensor, ...]:
 
     arrays: the arrays.
     """
-    made: tuple[Tensor, ...] = as_result(np.broadcast_arrays(*map(as_operand, arrays))) if arrays else ()
-    return made
+    results: tuple[Tensor, ...] = as_result(np.broadcast_arrays(*map(as_operand, arrays))) if arrays else ()
+    return results
 
 
 def broadcast_shapes(*shapes: Lengths) -> Lengths:
@@ -62,8 +62,8 @@ def concat(arrays: Sequence[Value], /, *, axis: int | None = 0) -> Tensor:
     arrays: the arrays.
     axis: the axis; None for the elements of all in one row.
     """
-    made: Tensor = as_result(np.concatenate([as_operand(a) for a in arrays], axis=axis))
-    return made
+    result: Tensor = as_result(np.concatenate([as_operand(a) for a in arrays], axis=axis))
+    return result
 
 
 def expand_dims(x: Value, /, axis: int | tuple[int, ...]) -> Tensor:
@@ -120,14 +120,14 @@ def reshape(x: Value, /, shape: Shape, *, copy: bool | None = None) -> Tensor:
     shape: the shape; one length may be -1.
     copy: ``True`` for a copy, ``False`` for an error where one is needed.
     """
-    made: Any = call(np.reshape, x, shape=tuple(shape))
+    result: Any = call(np.reshape, x, shape=tuple(shape))
     if copy:
-        return np.copy(made)  # type: ignore[return-value]
-    if copy is False and base_links(made.read()) is None:
+        return np.copy(result)  # type: ignore[return-value]
+    if copy is False and base_links(result.read()) is None:
         raise ArgumentError(
             f"reshape: copy=False, but shape {x.shape} to {tuple(shape)} needs a copy; leave copy=None."
         )
-    return made  # type: ignore[no-any-return]
+    return result  # type: ignore[no-any-return]
 
 
 def roll(x: Value, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Tensor:
@@ -155,8 +155,8 @@ def stack(arrays: Sequence[Value], /, *, axis: int = 0) -> Tensor:
     arrays: the arrays, of one shape.
     axis: where the new axis is in the result.
     """
-    made: Tensor = as_result(np.stack([as_operand(a) for a in arrays], axis=axis))
-    return made
+    result: Tensor = as_result(np.stack([as_operand(a) for a in arrays], axis=axis))
+    return result
 
 
 def tile(x: Value, repetitions: tuple[int, ...], /) -> Tensor:

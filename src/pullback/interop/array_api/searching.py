@@ -23,11 +23,11 @@ def argsort(x: Value, /, *, axis: int = -1, descending: bool = False, stable: bo
     descending: whether the largest comes first.
     stable: whether equal elements stay in their order; here they always do.
     """
-    made: Any = as_operand(x)
+    operand: Any = as_operand(x)
     if not descending:
-        return as_result(np.argsort(made, axis=axis, stable=True))  # type: ignore[no-any-return]
-    at = np.argsort(np.flip(made, axis=axis), axis=axis, stable=True)
-    return as_result(made.shape[axis] - 1 - np.flip(at, axis=axis))  # type: ignore[no-any-return]
+        return as_result(np.argsort(operand, axis=axis, stable=True))  # type: ignore[no-any-return]
+    at = np.argsort(np.flip(operand, axis=axis), axis=axis, stable=True)
+    return as_result(operand.shape[axis] - 1 - np.flip(at, axis=axis))  # type: ignore[no-any-return]
 
 
 def sort(x: Value, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
@@ -38,8 +38,8 @@ def sort(x: Value, /, *, axis: int = -1, descending: bool = False, stable: bool 
     descending: whether the largest comes first.
     stable: whether equal elements stay in their order; here they always do.
     """
-    made: Tensor = call(np.sort, x, axis=axis, stable=True)
-    return np.flip(made, axis=axis) if descending else made  # type: ignore[return-value]
+    result: Tensor = call(np.sort, x, axis=axis, stable=True)
+    return np.flip(result, axis=axis) if descending else result  # type: ignore[return-value]
 
 
 # ---- searching
@@ -182,8 +182,8 @@ def unique_counts(x: Value, /) -> UniqueCounts:
 
     x: the array.
     """
-    made = unique_all(x)
-    return UniqueCounts(made.values, made.counts)
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
 
 
 def unique_inverse(x: Value, /) -> UniqueInverse:
@@ -191,8 +191,8 @@ def unique_inverse(x: Value, /) -> UniqueInverse:
 
     x: the array.
     """
-    made = unique_all(x)
-    return UniqueInverse(made.values, made.inverse_indices)
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
 
 
 def unique_values(x: Value, /) -> Tensor:

@@ -135,8 +135,8 @@ def _check_boxes(boxes: Any, scores: Any) -> tuple[Any, Any]:
     return check_numbers("non_max_suppression", "boxes", boxes), check_numbers("non_max_suppression", "scores", scores)
 
 
-def _wrap_like(x: Any, made: Value) -> Any:
-    return constant(made) if isinstance(x, Tensor) and not isinstance(made, Tensor) else made
+def _wrap_like(x: Any, result: Value) -> Any:
+    return constant(result) if isinstance(x, Tensor) and not isinstance(result, Tensor) else result
 
 
 @observable

@@ -111,14 +111,14 @@ def crop_and_resize(
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise ShapeError(f"{name}: boxes must have shape (number, 4), got {boxes.shape}.")
     which = strip(check_numbers(name, "box_ind", box_ind))
-    given = all_values(which)
+    numbers = all_values(which)
     if which.shape != boxes.shape[:1]:
         raise ShapeError(
             f"{name}: boxes have shape {boxes.shape}, so box_ind must have {boxes.shape[:1]}, got {which.shape}."
         )
-    if np.any((given < 0) | (given >= batch) | (given != np.floor(given))):
+    if np.any((numbers < 0) | (numbers >= batch) | (numbers != np.floor(numbers))):
         raise ArgumentError(
-            f"{name}: box_ind must be from 0 to {batch - 1}, the pictures in image, got {given.tolist()}."
+            f"{name}: box_ind must be from 0 to {batch - 1}, the pictures in image, got {numbers.tolist()}."
         )
     if not height or not width:
         raise ShapeError(f"{name}: there is nothing to cut out of image, which has shape {image.shape}.")
@@ -155,22 +155,24 @@ def _fold_places(at: Value, length: int, mode: str) -> Any:
     slope: Any = np.ones(here.shape)
     if mode == "constant":
         return at
-    made = here
+    folded = here
     if length <= 1:
-        made = np.zeros(here.shape)
+        folded = np.zeros(here.shape)
     elif mode == "reflect":
         period = 2 * length
         low, high = here < 0, here > length - 1
-        made = np.where(low, here + period * np.trunc(-here / period), here)
-        made = np.where(high, here - period * np.trunc(here / period), made)
-        turned = np.where(low, made >= -length, high & (made >= length))
-        made = np.where(turned, np.where(low, -made - 1, period - made - 1), np.where(low, made + period, made))
+        folded = np.where(low, here + period * np.trunc(-here / period), here)
+        folded = np.where(high, here - period * np.trunc(here / period), folded)
+        turned = np.where(low, folded >= -length, high & (folded >= length))
+        folded = np.where(
+            turned, np.where(low, -folded - 1, period - folded - 1), np.where(low, folded + period, folded)
+        )
         slope = np.where(turned, -1.0, 1.0)
     elif mode == "wrap":
-        made = np.where(here < 0, here + length * (np.trunc(-here / (length - 1)) + 1), here)
-        made = np.where(here > length - 1, here - length * np.trunc(here / (length - 1)), made)
-    held = np.clip(made, 0, length - 1)
-    slope = np.where(held == made, slope if length > 1 else 0.0, 0.0)
+        folded = np.where(here < 0, here + length * (np.trunc(-here / (length - 1)) + 1), here)
+        folded = np.where(here > length - 1, here - length * np.trunc(here / (length - 1)), folded)
+    held = np.clip(folded, 0, length - 1)
+    slope = np.where(held == folded, slope if length > 1 else 0.0, 0.0)
     return at * slope + (held - here * slope)
 
 

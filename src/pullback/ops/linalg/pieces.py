@@ -81,12 +81,12 @@ class Matrices(Acts):
         return batch_leading_axes(op, args, on, params)
 
     def samples(self) -> list[Sample]:
-        made: list[Sample] = [((self.fill(*shape),), way) for way in self.ways for shape in self.shapes]
+        samples: list[Sample] = [((self.fill(*shape),), way) for way in self.ways for shape in self.shapes]
         if self.complex is not None:
-            made += [
+            samples += [
                 ((self.complex(*shape),), self.ways[0]) for shape in self.shapes if len(shape) == 3 or shape[0] == 4
             ]
-        return made
+        return samples
 
 
 SQUARE: tuple[Shape, ...] = ((3, 3), (1, 1), (2, 3, 3), (0, 2, 2), (0, 0))
@@ -132,8 +132,8 @@ class Systems(Acts):
             ((3, 3), (3, 2)), ((3, 3), (3,)), ((2, 3, 3), (3,)), ((2, 3, 3), (2, 3, 1)), ((2, 1, 2, 2), (3, 2, 2)),
             ((2, 2), (3, 2, 4)), ((0, 2, 2), (2, 1)), ((0, 0), (0, 2)), ((1, 1), (1,)),
         ]  # fmt: skip
-        made: list[Sample] = [((make_matrices(*x), y), way) for way in self.ways for x, y in pairs]
-        return made + [((make_complex_matrices(2, 3, 3), y), way) for way in self.ways for y in ((3,), (2, 3, 1))]
+        samples: list[Sample] = [((make_matrices(*x), y), way) for way in self.ways for x, y in pairs]
+        return samples + [((make_complex_matrices(2, 3, 3), y), way) for way in self.ways for y in ((3,), (2, 3, 1))]
 
 
 # ---- errors

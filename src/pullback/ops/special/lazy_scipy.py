@@ -32,9 +32,9 @@ MIN_SERIES_ELEMENTS = 512
 def _import_scipy() -> Any:
     """Import ``scipy.special`` and register its ufuncs, so that they take tensors."""
     special = import_package("scipy.special", "pb.special needs SciPy", "pullback[scipy]")
-    for kernel, its in [*BY_KERNEL.items()]:
+    for kernel, op in [*BY_KERNEL.items()]:
         if isinstance(kernel, Through):
-            BY_KERNEL[_get_ufunc(special, kernel.name)] = its
+            BY_KERNEL[_get_ufunc(special, kernel.name)] = op
     return special
 
 

@@ -27,10 +27,10 @@ def _negate(*slopes: Slope | None) -> tuple[Slope | None, ...]:
 
 
 def _sum_series(x: Value, coefficients: list[float]) -> Any:
-    made: Any = coefficients[-1]
+    total: Any = coefficients[-1]
     for c in reversed(coefficients[:-1]):
-        made = made * x + c
-    return made
+        total = total * x + c
+    return total
 
 
 def _choose(near: Any, series: Any, formula: Any, x: Value, safe: float) -> Any:
@@ -211,8 +211,8 @@ def _list_neighbour_slopes(name: str, sign: float, other: float, add: float = 0.
 
     def slope(z: Value, v: Any, x: Value) -> Any:
         v = _as_order(v)
-        made = (sign * call(name, v - 1, x) + other * call(name, v + 1, x)) * 0.5
-        return made + add * z if add else made
+        result = (sign * call(name, v - 1, x) + other * call(name, v + 1, x)) * 0.5
+        return result + add * z if add else result
 
     return None, slope
 

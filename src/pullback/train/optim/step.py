@@ -466,7 +466,7 @@ class Optimizer:
         self._steps.hold(np.int64(steps))
 
     def _update(self, v: Variable, gradient: Any, g: Any, numbers: tuple[float, ...]) -> None:
-        """Apply the rule to a variable and its slots; ``g`` is the clipped gradient of ``given``."""
+        """Apply the rule to a variable and its slots; ``g`` is the clipped ``gradient``."""
         slots = self._get_rule_slots(v)
         if isinstance(gradient, RowUpdate):
             gradient.update(self._rule, g, (v, *slots), lambda x: x.held.value, numbers)
