@@ -497,11 +497,11 @@ class Op:
         run = "run(x.value)"
         if getattr(self.run, "kernel", None) is self.kernel:  # as ``run`` itself decides, without its call
             run = f"(kernel(x.value) if m.size <= {self.run.largest} else run(x.value))"
-        plain = f"{sign}x.value" if sign else flatten_formula(self.quick, "x.value") or run
+        expression = f"{sign}x.value" if sign else flatten_formula(self.quick, "x.value") or run
         above = NODE.format(v=f"{sign}x.value" if sign else f"{self.name}(x.value)", **node)
-        array = plain.replace("x.value", "x").replace("m.size", "x.size")
+        array = expression.replace("x.value", "x").replace("m.size", "x.size")
         return UNARY.format(
-            name=self.name, plain=NODE.format(v=plain, **node), above=above, array=array, **self._write_native()
+            name=self.name, plain=NODE.format(v=expression, **node), above=above, array=array, **self._write_native()
         )
 
     def _write_moving(self) -> str:

@@ -77,8 +77,8 @@ def _explain_name(module: str, name: str) -> str:
     listed = _TABLE.get(f"{inside}.{name}") or _TABLE.get(name)
     if listed:
         return f"{module}.{name} is {listed}."
-    public, plain = _list_public_names(), _normalize(name.removesuffix("Async"))  # nothing is a promise here
-    spelt = [(n, other) for other in (module, *public) for n in public[other] if _normalize(n) == plain]
+    public, normalized = _list_public_names(), _normalize(name.removesuffix("Async"))  # nothing is a promise here
+    spelt = [(n, other) for other in (module, *public) for n in public[other] if _normalize(n) == normalized]
     for n, other in sorted(spelt, key=lambda pair: (pair[1] != module, pair[0] != name, pair[0] != pair[0].lower())):
         return f"{module}.{name} is {other}.{n}."
     if callable(getattr(np, name, None)):

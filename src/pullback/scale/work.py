@@ -173,8 +173,8 @@ class Worker:
 
     def _make_program(self, task: Task, counts: tuple[int, ...]) -> Callable[..., Any]:
         """Return the function of a shard and arrays that gives a derivative, compiled where that can be."""
-        plain = make_derivative(self._get_code(task)[0], task.structure, counts)
-        self.programs[task.key, counts] = _compile_if_possible(plain) if task.is_compiled else plain
+        derivative = make_derivative(self._get_code(task)[0], task.structure, counts)
+        self.programs[task.key, counts] = _compile_if_possible(derivative) if task.is_compiled else derivative
         return self.programs[task.key, counts]
 
     def _explain(self, task: Task, data: Any, arrays: Arrays) -> None:

@@ -308,8 +308,10 @@ def _tighten(options: Mapping[str, object]) -> dict[str, object]:
     return {**kept, "rtol": 1e-10, "atol": 1e-12}
 
 
-def _find_steps(plain: Function, start: float, end: float, y0: Array, name: str, options: Mapping[str, object]) -> Any:
-    found = load("integrate").solve_ivp(plain, (start, end), y0, name, **options)
+def _find_steps(
+    function: Function, start: float, end: float, y0: Array, name: str, options: Mapping[str, object]
+) -> Any:
+    found = load("integrate").solve_ivp(function, (start, end), y0, name, **options)
     if not found.success:
         raise ConvergenceError(f"solve_ivp: {found.message}")
     if len(found.t) > MOST_STEPS:

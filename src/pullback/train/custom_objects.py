@@ -60,8 +60,8 @@ def find_custom(name: object) -> Any:
     """Return the class or function that a name means in this scope, or that was registered by it; None if none."""
     if not isinstance(name, str):
         return None
-    scope, plain = _scope.get(), name.rpartition(">")[2]
-    return scope.get(name) or scope.get(plain) or _registered.get(name)
+    scope, bare_name = _scope.get(), name.rpartition(">")[2]
+    return scope.get(name) or scope.get(bare_name) or _registered.get(name)
 
 
 def name_custom(thing: Any) -> str | None:

@@ -110,10 +110,10 @@ class MathBuilder:
         shifted = self.fma(x, scale, ROUND[x.dtype] + ahead)
         return shifted - (ROUND[x.dtype] + ahead), shifted.as_bits()
 
-    def power_of_two(self, bits: Value, halved: int = 0) -> Value:
-        """Return 2 ** (n - ``halved``), for the integer n in the low bits."""
+    def power_of_two(self, bits: Value) -> Value:
+        """Return 2 ** n, for the integer n in the low bits."""
         dtype = f"f{bits.dtype[1]}"
-        return ((bits << MANTISSA[dtype]) + (BITS_OF_ONE[dtype] - (halved << MANTISSA[dtype]))).as_floats()
+        return ((bits << MANTISSA[dtype]) + BITS_OF_ONE[dtype]).as_floats()
 
     def absolute(self, x: Value) -> Value:
         if x.kind == "f":

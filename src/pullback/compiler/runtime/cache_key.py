@@ -25,7 +25,7 @@ from pullback.core.op import REGISTRY, Op
 
 PACKAGE = __name__.split(".")[0]
 PACKAGES = ("compiler", "core", "numerics", "ops")  # whose files decide what becomes of a graph
-PLAIN = (int, float, complex, bool, str, bytes, type(None), type(...))
+PRIMITIVES = (int, float, complex, bool, str, bytes, type(None), type(...))
 MAX_VERBATIM = 64  # bytes of data that are in the text as they are; of longer data, the digest
 
 
@@ -107,7 +107,7 @@ def canonical_text(x: Any) -> str:
     "tuple(1,True,-0.0,'<f4'()00000040,)"
     """
     kind: Any = type(x)
-    if kind in PLAIN:
+    if kind in PRIMITIVES:
         return repr(x)
     if isinstance(x, np.ndarray | np.generic):
         data = x.tobytes()

@@ -234,19 +234,19 @@ def _ratio_slope(z: Any, x: Any, m: Any, factor: Any) -> Any:
     """Return the derivative of ``z = factor * gamma(x + m) / gamma(x)`` by ``x``, with its limits at poles."""
     end = x + m
     below, above = _is_pole(x), _is_pole(end)
-    plain = z * (call("digamma", np.where(above, 1.0, end)) - call("digamma", np.where(below, 1.0, x)))
+    difference = z * (call("digamma", np.where(above, 1.0, end)) - call("digamma", np.where(below, 1.0, x)))
     mirrored = z * (call("digamma", 1 - np.where(above, end, 0.0)) - call("digamma", 1 - np.where(below, x, 0.0)))
     only = below & ~above
     crossing = factor * call("gamma", np.where(only, end, 1.0)) * _rgamma_slope(0.0, np.where(only, x, 0.0))
-    return np.where(only, crossing, np.where(below & above, mirrored, plain))
+    return np.where(only, crossing, np.where(below & above, mirrored, difference))
 
 
 def _binom_slope_by_chosen(z: Any, n: Any, k: Any) -> Any:
     rest = n - k + 1
     pole = _is_pole(rest) & ~_is_pole(n + 1)
-    plain = z * (call("digamma", np.where(pole, 1.0, rest)) - call("digamma", k + 1))
+    difference = z * (call("digamma", np.where(pole, 1.0, rest)) - call("digamma", k + 1))
     at_pole = call("gamma", np.where(pole, n, 0.0) + 1) * call("rgamma", k + 1)
-    return np.where(pole, -at_pole * _rgamma_slope(0.0, np.where(pole, rest, 0.0)), plain)
+    return np.where(pole, -at_pole * _rgamma_slope(0.0, np.where(pole, rest, 0.0)), difference)
 
 
 SLOPES.update({

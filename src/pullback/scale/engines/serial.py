@@ -34,8 +34,8 @@ class SerialEngine:
     def call(self, worker: int, method: str, *args: object) -> int:
         # in a context of its own, as in a process: no transform that is under way follows what it computes
         self.call_count += 1
-        plain = [x.value if isinstance(x, Shared) else x for x in args]
-        self.answers[self.call_count] = Context().run(getattr(self.worker, method), *plain)
+        values = [x.value if isinstance(x, Shared) else x for x in args]
+        self.answers[self.call_count] = Context().run(getattr(self.worker, method), *values)
         return self.call_count
 
     def wait(self, calls: Sequence[int]) -> list[Any]:

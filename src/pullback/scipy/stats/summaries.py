@@ -306,8 +306,8 @@ def lmoment(
         ]  # fmt: skip
         return np.sum(np.stack(terms), 0)
 
-    plain = {r: np.sum(x * weigh(r - 1), -1) for r in {*orders, 2}}
-    moments = [plain[r] / plain[2] if standardize and r > 2 else plain[r] for r in orders]
+    unscaled = {r: np.sum(x * weigh(r - 1), -1) for r in {*orders, 2}}
+    moments = [unscaled[r] / unscaled[2] if standardize and r > 2 else unscaled[r] for r in orders]
     return moments[0] if order is not None and np.ndim(order) == 0 else np.stack(moments)
 
 

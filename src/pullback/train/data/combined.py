@@ -25,7 +25,7 @@ from pullback.train.data.stages import (
     as_leaf_array,
     count_batches,
     flatten,
-    is_plain_list,
+    is_python_number_list,
     stack_rows,
 )
 from pullback.typing import Array
@@ -151,7 +151,7 @@ class PaddedBatch(DerivedStage):
         parts = list(zip(*columns, strict=True))
         shapes = self._list_shapes(len(parts))
         padded = [self._pad(part, shape) for part, shape in zip(parts, shapes, strict=True)]
-        return replace_leaves(map_leaves(lambda _: 0, elements[0], whole=is_plain_list), padded)
+        return replace_leaves(map_leaves(lambda _: 0, elements[0], whole=is_python_number_list), padded)
 
     def _list_shapes(self, count: int) -> list[Any]:
         if self.shapes is None:

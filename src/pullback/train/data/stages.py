@@ -109,7 +109,7 @@ class ArraySource(Stage):
     """A tree of arrays of equal length; an element is one row of each."""
 
     def __init__(self, tree: Tree) -> None:
-        object.__setattr__(self, "tree", map_leaves(self._as_rows, tree, whole=is_plain_list))
+        object.__setattr__(self, "tree", map_leaves(self._as_rows, tree, whole=is_python_number_list))
         lengths = {len(x) for x in flatten(self.tree)}
         if not lengths:
             raise DataError(f"from_arrays: expected arrays or a tree of arrays, got {tree!r}.")
@@ -422,15 +422,15 @@ def _prefetch(begin: Callable[[], Iterator[Any]], size: int) -> Iterator[Any]:
 # ---- trees of elements
 
 
-def is_plain_list(tree: object) -> bool:
-    """Return whether a part of an element is a nested list of Python numbers, which counts as one array."""
-    return type(tree) is list and bool(tree) and all(type(x) in NUMBERS or is_plain_list(x) for x in tree)
+def is_python_number_list(tree: object) -> bool:
+    """Return whether a part of an element is a nested list of Python's own numbers, which counts as one array."""
+    return type(tree) is list and bool(tree) and all(type(x) in NUMBERS or is_python_number_list(x) for x in tree)
 
 
 def flatten(tree: Tree) -> list[Any]:
     """Return the leaves of a tree; a list of numbers is one leaf."""
     found: list[Any] = []
-    map_leaves(found.append, tree, whole=is_plain_list)
+    map_leaves(found.append, tree, whole=is_python_number_list)
     return found
 
 
@@ -465,7 +465,7 @@ def stack_elements(elements: list[Any]) -> Any:
                     "Elements of a batch are stacked: bring them to one shape with map first."
                 )
         stacked.append(np.stack(arrays))
-    structure = map_leaves(lambda _: 0, elements[0], whole=is_plain_list)
+    structure = map_leaves(lambda _: 0, elements[0], whole=is_python_number_list)
     return replace_leaves(structure, stacked)
 
 

@@ -120,14 +120,14 @@ def _read_attributes(group: Any, where: str, length: int) -> dict[str, list[str]
     """Return the attributes of a group that models have, as lists of texts."""
     found: dict[str, list[str]] = {}
     for name in sorted(group.attrs.keys(), key=lambda name: (len(name), name)):
-        plain = name.rstrip("0123456789")
-        if plain not in NEEDED:
+        base_name = name.rstrip("0123456789")
+        if base_name not in NEEDED:
             continue
         found_id = group.attrs.get_id(name)
         if math.prod(found_id.shape) * found_id.dtype.itemsize > length:
             raise CheckpointError(f"load: {where}: the attribute {name} is larger than the file.")
         texts = np.ravel(np.asarray(group.attrs[name], dtype=object)).tolist()
-        found.setdefault(plain, []).extend(x.decode() if isinstance(x, bytes) else str(x) for x in texts)
+        found.setdefault(base_name, []).extend(x.decode() if isinstance(x, bytes) else str(x) for x in texts)
     return found
 
 

@@ -268,18 +268,18 @@ def write_archive(path: StrPath, model: Any, training: Json = None, optimizer: O
         slots = {f"optimizer/vars/{i}": x for i, (_, x) in enumerate(state)}
         if optimizer is not None and optimizer.loss_scale.is_dynamic:  # Keras reads the inner optimizer's once more
             slots |= {f"optimizer/inner_optimizer/vars/{i}": x for i, (_, x) in enumerate(state[OUTER_COUNT:])}
-        archive.writestr("model.weights.h5", _encode_tree(model, writer, slots))
+        archive.writestr("model.weights.h5", _encode_tree(model, slots))
     write_atomically(Path(os.fspath(path)), target.getvalue())
 
 
 def write_h5_weights(path: StrPath, model: Any) -> None:
     """Write the weights alone, as ``.weights.h5`` of Keras 3."""
-    writer = TopologyWriter(WRITES_KERAS)
-    writer.describe_model(model)
-    write_atomically(Path(os.fspath(path)), _encode_tree(model, writer, {}))
+    TopologyWriter(WRITES_KERAS).describe_model(model)  # raises an error for a layer that Keras does not have
+    write_atomically(Path(os.fspath(path)), _encode_tree(model, {}))
 
 
-def _encode_tree(model: Any, writer: TopologyWriter, slots: dict[str, Array]) -> bytes:
+def _encode_tree(model: Any, slots: dict[str, Array]) -> bytes:
+    """Return the content of ``model.weights.h5``: the weights of a model by their paths, and an optimizer's slots."""
     # Of this layer alone Keras keeps the underscores of attributes.
     spell = partial(re.sub, r"(grouped_query_attention\w*)/(\w+_dense)/", r"\1/_\2/")
     paths = {spell(path): v for path, v in _iterate_paths(model, "", {}, set())}
@@ -298,8 +298,8 @@ def write_h5(path: StrPath, model: Any, training: Json = None, optimizer: Optimi
     config = writer.describe_model(model)
     top = {"keras_version": KERAS_VERSION, "backend": "pullback", "model_config": json.dumps(config)}
     if training is not None:
-        plain = {key: x for key, x in training.items() if key != "optimizer"}
-        top["training_config"] = json.dumps(plain | {"optimizer_config": training["optimizer"]})
+        settings = {key: x for key, x in training.items() if key != "optimizer"}
+        top["training_config"] = json.dumps(settings | {"optimizer_config": training["optimizer"]})
     attributes: dict[str, dict[str, Any]] = {"": top}
     arrays: dict[str, Array] = {}
     layers = [(writer.names[id(part)], part) for _, part in model.parts()]

@@ -56,7 +56,7 @@ def find_class(name: str, base: str = "") -> type[Configurable] | None:
     >>> find_class("GRU").__name__, find_class("Custom>gru").__name__, find_class("Unknown")
     ('Gru', 'Gru', None)
     """
-    registry, plain = Configurable.registry, name.rpartition(">")[2]
+    registry, bare_name = Configurable.registry, name.rpartition(">")[2]
     own = find_custom(name)
     if isinstance(own, type) and issubclass(own, registry[base] if base else Configurable):
         return own
@@ -65,11 +65,11 @@ def find_class(name: str, base: str = "") -> type[Configurable] | None:
         ordered = sorted(registry.items(), key=lambda entry: "." not in entry[0])
         own = [(known.rpartition(".")[2], kind) for known, kind in ordered]
         registry = {known: kind for known, kind in own if issubclass(kind, registry[base])}
-    wanted = normalize_name(plain)
+    wanted = normalize_name(bare_name)
     if wanted in OTHER_NAMES and OTHER_NAMES[wanted] in registry:
         return registry[OTHER_NAMES[wanted]]
-    if plain in registry:
-        return registry[plain]
+    if bare_name in registry:
+        return registry[bare_name]
     return next((kind for known, kind in registry.items() if normalize_name(known) == wanted), None)
 
 

@@ -27,7 +27,7 @@ from pullback.core.tree import get_branches, map_leaves
 from pullback.core.variable import Variable, index_by_name
 from pullback.errors import ArgumentError, CheckpointError, DataError
 from pullback.names.packages import import_package
-from pullback.train.data.stages import is_plain_list
+from pullback.train.data.stages import is_python_number_list
 from pullback.typing import Array, TensorLike, Tree
 
 StrPath = str | os.PathLike[str]
@@ -92,7 +92,7 @@ def _as_tree(what: str, tree: Tree) -> Tree:
 
 def _list_branches(tree: Tree) -> list[tuple[Any, Any]] | None:
     """Return the children of a node with their keys; None for a leaf."""
-    parts = None if is_plain_list(tree) else get_branches(tree)
+    parts = None if is_python_number_list(tree) else get_branches(tree)
     if parts is None:
         return None
     if isinstance(tree, dict):
@@ -125,7 +125,7 @@ def _describe(tree: Tree, where: str, tensors: dict[str, Any]) -> Any:
 def _as_full_array(x: Any, what: str) -> Array:
     """Return a leaf as an array; Python numbers in a list keep all their digits."""
     array = as_array(x, what=what)
-    return np.array(x) if is_plain_list(x) else array
+    return np.array(x) if is_python_number_list(x) else array
 
 
 def _as_storable(x: Any, name: str) -> Array:
@@ -347,7 +347,7 @@ def assign_all(what: str, found: dict[str, Any], into: Tree, casts: bool) -> Tre
         report_mismatch(f"{what} does not fit, so nothing was assigned. ", f"{differences}.")
     fits = found.keys() - different.keys()
     new = iter([_fill(place, found[name]) if name in fits else place for name, place in places.items()])
-    return map_leaves(lambda _: next(new), into, whole=is_plain_list) if tree is into else into
+    return map_leaves(lambda _: next(new), into, whole=is_python_number_list) if tree is into else into
 
 
 def _find_mismatch(place: Any, x: Any, casts: bool) -> str:
@@ -358,7 +358,7 @@ def _find_mismatch(place: Any, x: Any, casts: bool) -> str:
     expected = _as_full_array(place, "load")
     if x.shape != expected.shape:
         return f"shape {x.shape}, expected {expected.shape}"
-    fits = np.can_cast(x.dtype, expected.dtype, "same_kind" if casts or is_plain_list(place) else "equiv")
+    fits = np.can_cast(x.dtype, expected.dtype, "same_kind" if casts or is_python_number_list(place) else "equiv")
     return "" if fits else f"dtype {x.dtype}, expected {expected.dtype}"
 
 

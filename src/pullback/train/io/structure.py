@@ -11,7 +11,7 @@ import numpy as np
 from pullback.errors import CheckpointError
 from pullback.train.custom_objects import find_custom, name_custom
 
-PLAIN = (bool, int, float, str, type(None))
+JSON_SCALARS = (bool, int, float, str, type(None))
 
 
 class Configurable:
@@ -60,7 +60,7 @@ def describe(x: Any, where: str, seen: dict[int, tuple[int, Any]] | None = None)
     {'tuple': [1, 2.0]}
     """
     seen = {} if seen is None else seen
-    if isinstance(x, PLAIN):
+    if isinstance(x, JSON_SCALARS):
         return x
     if isinstance(x, np.generic | np.ndarray):
         return {"array": x.tolist(), "dtype": str(x.dtype)}

@@ -25,7 +25,7 @@ Json = Any  # what json.loads returns: dicts, lists, text, numbers, booleans and
 Config = dict[str, Any]
 
 MIXED_POLICIES = ("mixed_float16", "mixed_bfloat16")  # whose variables are float32, in which layers compute here
-PLAIN_DTYPES = ("float32", "int32", "bool")  # those that every layer has by default
+COMMON_DTYPES = ("float32", "int32", "bool")  # those that every layer has by default
 BUILTINS = ("builtins", "keras")  # modules whose functions are found by their names
 LONGEST = 2**31
 CONSTANT_DTYPES = ("bool", "float16", "float32", "float64", "int32", "int64", "uint8")  # of arrays in a graph
@@ -246,7 +246,7 @@ class TopologyReader:
     def _find_dtype(self, config: Config, takes: Collection[str]) -> str | None:
         """Return the dtype that a layer must be given; None if it has that without being told."""
         dtype = self.read_dtype(config.get("dtype"))
-        if dtype in (None, str(get_default_dtype()), *PLAIN_DTYPES):
+        if dtype in (None, str(get_default_dtype()), *COMMON_DTYPES):
             return None
         if "dtype" not in takes:
             raise self.make_error(f"layer {config.get('name')!r} has dtype {dtype!r}, which it cannot have here.")
@@ -520,8 +520,8 @@ class GraphReader:
     def _find_operation(self, described: Config, node: Application) -> Callable[..., Any] | None:
         """Return the function of an operation in the graph; None for a layer."""
         kind, module = str(described.get("class_name")), described.get("module")
-        plain = find_class(kind) is None or len(node.inputs) > 1 or "newshape" in (described.get("config") or {})
-        if module is None and plain:  # .h5 files do not say which it is
+        is_operation = find_class(kind) is None or len(node.inputs) > 1 or "newshape" in (described.get("config") or {})
+        if module is None and is_operation:  # .h5 files do not say which it is
             module = "keras.ops"
         return find_operation(module, kind, described.get("config") or {})
 

@@ -119,9 +119,9 @@ class TopologyWriter:
         if kind is Configurable.registry.get("Functional"):
             spelt = "Functional" if self.target.is_keras else "Model"
             return self._wrap(spelt, GraphWriter(self, layer, name).describe(), "keras.src.models.functional")
-        if is_kind(layer, "ApplyFunction") and (plain := self._describe_function(layer)) is not None:
-            module = "keras.layers" if plain[0] in self.target.layers else "keras.src.ops.numpy"
-            return self._wrap(plain[0], plain[1] | {"name": name}, module)
+        if is_kind(layer, "ApplyFunction") and (described := self._describe_function(layer)) is not None:
+            module = "keras.layers" if described[0] in self.target.layers else "keras.src.ops.numpy"
+            return self._wrap(described[0], described[1] | {"name": name}, module)
         is_custom = is_own_class(kind)
         spelt = kind.registered_name if is_custom else spell_class(kind.__name__)
         if not is_custom and spelt not in self.target.layers:
@@ -231,7 +231,7 @@ class TopologyWriter:
         if isinstance(value, dict):
             return {str(key): self._describe(item, name, argument) for key, item in value.items()}
         if is_kind(value, "Layer"):
-            return self._describe_inner(value, name)
+            return self._describe_inner(value)
         if isinstance(value, Configurable):
             return self._describe_configurable(value, name, argument)
         if self.target.is_keras and (custom_name := name_custom(value)) is not None:
@@ -255,7 +255,7 @@ class TopologyWriter:
         spellings = KERAS_ACTIVATIONS if self.target.is_keras else {"silu": "swish"}
         return spellings.get(snake_case(name), snake_case(name))
 
-    def _describe_inner(self, layer: Any, name: str) -> Config:
+    def _describe_inner(self, layer: Any) -> Config:
         if id(layer) not in self.names:
             self._name_layers(layer, layer.name.rpartition("/")[2])
         return self.describe_layer(layer)
@@ -285,10 +285,10 @@ class TopologyWriter:
         if kind in ("L1", "L2") and not self.target.is_keras:
             kind, config = "L1L2", {"l1": 0.0, "l2": 0.0, **config}
         module = next((one for end, one in DESCRIBED.items() if argument.endswith(end)), "layers")
-        plain = {key: self._describe(item, name, f"{argument}: {key}") for key, item in config.items()}
+        described = {key: self._describe(item, name, f"{argument}: {key}") for key, item in config.items()}
         is_custom = is_own_class(type(x))
         return self._wrap(
-            type(x).registered_name if is_custom else spell_class(kind), plain, f"keras.{module}", is_custom
+            type(x).registered_name if is_custom else spell_class(kind), described, f"keras.{module}", is_custom
         )
 
     # ---- models

@@ -82,10 +82,10 @@ def restore_state(optimizer: Optimizer, state: OptimizerState, where: str) -> bo
     try:
         if isinstance(state, ListedState):
             return load_state(optimizer, state.values, state.variables)
-        plain = {key: x for key, x in optimizer.state_dict().items() if "/" not in key}
+        own_state = {key: x for key, x in optimizer.state_dict().items() if "/" not in key}
         slots = {f"{v.name}/{slot}": np.asarray(x, v.dtype) for v, slot, x in state.slots}
         variables = list({id(v): v for v, _, _ in state.slots}.values())
-        optimizer.load_state_dict(plain | {ITERATIONS: state.iterations} | slots, variables)
+        optimizer.load_state_dict(own_state | {ITERATIONS: state.iterations} | slots, variables)
         return True
     except PullbackError as error:
         raise make_training_error(where, error) from error
@@ -356,8 +356,8 @@ def _spell_loss(loss: Json) -> Json:
     """Return the name of a loss that all libraries have; what has arguments stays as it is."""
     if not isinstance(loss, str):
         return loss
-    plain = snake_case(loss) if not loss.isupper() else loss.lower()
-    return LOSS_NAMES.get(plain, plain)
+    spelled = snake_case(loss) if not loss.isupper() else loss.lower()
+    return LOSS_NAMES.get(spelled, spelled)
 
 
 def _spell_losses(losses: Json, describe: Callable[[Json], Json]) -> Json:

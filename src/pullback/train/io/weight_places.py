@@ -52,8 +52,8 @@ def name_part(layer: Any, key: str, part: Any) -> tuple[str, ...]:
     if is_kind(layer, "Model"):
         return (key,)
     if is_kind(layer, "Bidirectional") and key in DIRECTIONS:
-        plain = layer.layer.name.removeprefix("forward_")
-        return (f"{DIRECTIONS[key]}{plain}", f"{DIRECTIONS[key]}{layer.layer.name}")
+        base_name = layer.layer.name.removeprefix("forward_")
+        return (f"{DIRECTIONS[key]}{base_name}", f"{DIRECTIONS[key]}{layer.layer.name}")
     inner = key.rpartition("/")[2]
     if is_kind(layer, "StackedRnnCells"):
         return (part.name.rpartition("/")[2], f"{CELL}{inner}", inner)
@@ -113,8 +113,8 @@ def _split_name(name: str) -> list[str]:
 
 def _find_best(places: Sequence[WeightPlace], by_name: Mapping[str, list[int]], parts: list[str]) -> tuple[int, ...]:
     """Return the places whose layers are named best in a weight's name; none if no layer is."""
-    plain = re.sub(r"_\d+$", "", parts[-1])
-    listed = by_name.get(parts[-1]) or by_name.get(plain, [])
+    base_name = re.sub(r"_\d+$", "", parts[-1])
+    listed = by_name.get(parts[-1]) or by_name.get(base_name, [])
     scores = {i: _score(places[i], parts[:-1]) for i in listed}
     best = max(scores.values(), default=(False, 0))
     return tuple(i for i in listed if scores[i] == best and best[1])

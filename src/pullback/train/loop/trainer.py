@@ -232,8 +232,10 @@ class Trainer:
         examples = self._as_examples(data.x, data.y, data.sample_weight, data.class_weight)
         if validation.data is None and validation.split:
             # class weights are for training alone, as in Keras and TensorFlow.js
-            plain = examples if data.class_weight is None else self._as_examples(data.x, data.y, data.sample_weight)
-            _, held_out = split_examples(plain, validation.split, self.model.name)
+            unweighted = (
+                examples if data.class_weight is None else self._as_examples(data.x, data.y, data.sample_weight)
+            )
+            _, held_out = split_examples(unweighted, validation.split, self.model.name)
             examples, _ = split_examples(examples, validation.split, self.model.name)
             validation = validation._replace(data=held_out)
         batches = data.make_batches(flatten_examples(examples), schedule.steps_per_epoch)

@@ -290,7 +290,7 @@ def rmsprop(
     momentum_rate = _check_fraction("rmsprop", "momentum", momentum)
     small = _check_epsilon("rmsprop", epsilon)
 
-    def plain(x: Array, g: Array, squares: Array, m: Array, rate: Number) -> Any:
+    def about_zero(x: Array, g: Array, squares: Array, m: Array, rate: Number) -> Any:
         squares = decay_rate * squares + (1.0 - decay_rate) * (g * g)
         m = momentum_rate * m + rate * g / np.sqrt(squares + small)
         return x - m, squares, m
@@ -303,7 +303,7 @@ def rmsprop(
         return x - m, squares, m, mean
 
     starts = {"rms": 0.0, "momentum": 0.0} | ({"mg": 0.0} if centered else {})
-    return Optimizer(rmsprop, config, about_mean if centered else plain, _return_rate, starts, options)
+    return Optimizer(rmsprop, config, about_mean if centered else about_zero, _return_rate, starts, options)
 
 
 @accept_names(KERAS_NAMES)

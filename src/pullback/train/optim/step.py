@@ -460,7 +460,7 @@ class Optimizer:
             if means is None:
                 return
             pairs = means
-        ready = [self._prepare(self._as_plain(v, g)) for v, g in pairs]
+        ready = [self._prepare(self._as_array(v, g)) for v, g in pairs]
         for (v, _), gradient, g in zip(pairs, ready, self._clip(ready), strict=True):
             self._update(v, gradient, g, numbers)
         self._steps.hold(np.int64(steps))
@@ -479,10 +479,10 @@ class Optimizer:
 
     def _update_loss_scale(self, pairs: list[tuple[Variable, Any]]) -> list[tuple[Variable, Any]] | None:
         """Adapt the loss scale to the gradients, and return these; None if one of them is not finite."""
-        plain = [(v, self._as_plain(v, g)) for v, g in pairs]
-        is_finite = are_finite([g for _, g in plain])
+        arrays = [(v, self._as_array(v, g)) for v, g in pairs]
+        is_finite = are_finite([g for _, g in arrays])
         self.loss_scale.update(is_finite)
-        return plain if is_finite else None
+        return arrays if is_finite else None
 
     def _trace_step(self, pairs: list[tuple[Variable, Any]]) -> None:
         """Make a step in a program that is being traced: variables and slots are read and assigned by the program."""
@@ -519,7 +519,7 @@ class Optimizer:
         """Add gradients to those of the steps before; return their means, or None if this step makes no update."""
         sums = []
         for v, gradient in pairs:
-            slot, g = self._slots.get(v)[-1], self._as_plain(v, gradient)
+            slot, g = self._slots.get(v)[-1], self._as_array(v, gradient)
             sums.append((v, slot, slot.held.value + (g.to_dense() if isinstance(g, RowSparse) else g)))
         if steps % self._accumulated:
             for _, slot, total in sums:
@@ -621,7 +621,7 @@ class Optimizer:
             g, self._check_trainable(v, f"variable '{v.name}'"), f"the gradient of '{v.name}'"
         )
 
-    def _as_plain(self, v: Variable, g: Gradient) -> Any:
+    def _as_array(self, v: Variable, g: Gradient) -> Any:
         """Return a gradient as an array; raise an error if a transform traces it."""
         if type(g) is np.ndarray:  # of the variable's dtype, so not of tensors
             return g

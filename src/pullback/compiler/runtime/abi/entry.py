@@ -172,12 +172,12 @@ def _write_plan(head: dict[str, int], rows: Mapping[str, Sequence[int]]) -> byte
 def _can_handle(leaves: Leaves, results: Sequence[EntryResult], builds: bool) -> bool:
     """Return whether machine code can take the arguments apart and, with ``builds``, build the result."""
     numbers = all(weak is None or (weak, dtype) in NUMBERS for _, dtype, weak in leaves.inputs)
-    plain = all(_is_plain(dtype) for dtype in (*(x[1] for x in leaves.inputs), *(r.dtype for r in results)))
-    can_check = numbers and plain and _can_be_checked(tuple(leaves.arguments), leaves.hole)
+    dtypes = all(_is_copyable(dtype) for dtype in (*(x[1] for x in leaves.inputs), *(r.dtype for r in results)))
+    can_check = numbers and dtypes and _can_be_checked(tuple(leaves.arguments), leaves.hole)
     return can_check and (not builds or _can_be_built(leaves.result))
 
 
-def _is_plain(dtype: Any) -> bool:
+def _is_copyable(dtype: Any) -> bool:
     """Return whether elements may be copied byte by byte, and are no longer than the entry handles."""
     return np.dtype(dtype).kind in "biufc" and np.dtype(dtype).itemsize <= LARGEST
 
@@ -275,8 +275,8 @@ def _describe_results(leaves: Leaves) -> tuple[list[int], list[Any]]:
         for y in parts:
             build(y)
         objects.append(type(x) if type(x) is not dict else tuple(x))
-        plain: dict[Any, int] = {tuple: MAKE_TUPLE, list: MAKE_LIST, dict: MAKE_DICT}
-        steps.extend((plain.get(type(x), MAKE_OTHER_TUPLE), len(parts), id(objects[-1])))
+        instructions: dict[Any, int] = {tuple: MAKE_TUPLE, list: MAKE_LIST, dict: MAKE_DICT}
+        steps.extend((instructions.get(type(x), MAKE_OTHER_TUPLE), len(parts), id(objects[-1])))
 
     build(leaves.result)
     return steps, objects

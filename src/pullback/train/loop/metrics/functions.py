@@ -16,6 +16,7 @@ from pullback.core.composition import check_numbers, pick
 from pullback.core.convert import get_default_dtype
 from pullback.core.tensor import all_values, strip
 from pullback.errors import DataError, ShapeError
+from pullback.numerics.adjoints import as_axes
 from pullback.ops import activations, losses, sorting
 from pullback.ops.reductions import log_sum_exp
 from pullback.train.loop.metrics.ctc import ctc
@@ -488,7 +489,7 @@ def dice(y_true: TensorLike, y_pred: TensorLike, axis: int | Sequence[int] | Non
     np.float64(0.0)
     """
     y, p = match_predictions("dice", y_true, y_pred)
-    axes = _as_axes(axis)
+    axes = as_axes(axis)
     return 1.0 - 2.0 * np.sum(y * p, axis=axes) / (np.sum(y, axis=axes) + np.sum(p, axis=axes) + EPSILON)
 
 
@@ -509,14 +510,10 @@ def tversky(
     np.float64(0.0)
     """
     y, p = match_predictions("tversky", y_true, y_pred)
-    axes = _as_axes(axis)
+    axes = as_axes(axis)
     overlap = np.sum(y * p, axis=axes)
     missed, wrong = np.sum((1.0 - p) * y, axis=axes), np.sum(p * (1.0 - y), axis=axes)
     return 1.0 - overlap / (overlap + missed * alpha + wrong * beta + EPSILON)
-
-
-def _as_axes(axis: int | Sequence[int] | None) -> Any:
-    return tuple(axis) if isinstance(axis, list | tuple) else axis
 
 
 def circle(

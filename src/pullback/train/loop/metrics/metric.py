@@ -127,8 +127,8 @@ class Metric:
             weights = None if sample_weight is None else as_tensor(sample_weight)
             updates.append((self, self.measure(labels, predictions, weights)))
             return
-        weight = None if sample_weight is None else _as_plain(sample_weight)
-        self.add_statistics(self.measure(_as_plain(y_true), _as_plain(y_pred), weight))
+        weight = None if sample_weight is None else _as_array(sample_weight)
+        self.add_statistics(self.measure(_as_array(y_true), _as_array(y_pred), weight))
 
     def add_statistics(self, statistics: Sequence[Any]) -> None:
         """Add what ``measure`` returned for a batch.
@@ -208,7 +208,7 @@ def add_sums(sums: Sequence[Any], statistics: Sequence[Any]) -> list[Any]:
     return [a + b for a, b in zip(sums, new, strict=True)] if sums else new
 
 
-def _as_plain(x: TensorLike) -> Array:
+def _as_array(x: TensorLike) -> Array:
     """Return an array of a value, which a tape may record: no gradient goes through metrics."""
     return np.asarray(as_array(stop_gradient(x) if isinstance(x, Tensor) else x))
 

@@ -540,7 +540,7 @@ class Layer(Configurable):
     def parts(self) -> Iterator[tuple[str, Any]]:
         """Iterate over the variables and layers in its attributes, and in lists and dicts there, with their names."""
         for key, value in vars(self).items():
-            if type(value) not in PLAIN_TYPES and isinstance(value, PART_TYPES) and key not in NOT_PARTS:
+            if type(value) not in SCALAR_TYPES and isinstance(value, PART_TYPES) and key not in NOT_PARTS:
                 yield from _find_parts(key, value)
 
     def named_variables(self, where: str = "") -> dict[str, Variable]:
@@ -647,7 +647,7 @@ class Layer(Configurable):
         """
         found: list[object] = [self, self.trainable]
         for value in self.__dict__.values():
-            if type(value) not in PLAIN_TYPES and isinstance(value, PART_TYPES):
+            if type(value) not in SCALAR_TYPES and isinstance(value, PART_TYPES):
                 _list_structure(value, found)
         return found
 
@@ -866,7 +866,7 @@ def _mark_unknown(one: Any, other: Any) -> Any:
     return one if one == other else None
 
 
-PLAIN_TYPES = frozenset((bool, int, float, str, type(None)))  # most attributes: a quicker test
+SCALAR_TYPES = frozenset((bool, int, float, str, type(None)))  # most attributes: a quicker test
 
 
 def _list_structure(value: object, found: list[object]) -> None:
