@@ -277,8 +277,8 @@ class StepUndo:
 
     def set_values(self, values: list[tuple[Variable, Tensor]]) -> None:
         """Put back what ``get_values`` returned."""
-        for v, value in values:
-            v.held = value
+        for v, held in values:
+            v.held = held
 
     def find_nonfinite(self) -> list[str]:
         """Return the names of the model's variables that were finite at first and are not any more."""
