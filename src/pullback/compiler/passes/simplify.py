@@ -57,6 +57,7 @@ def simplify_structures(graph: Graph) -> Graph:
 
 
 def _rebuild(graph: Graph) -> Graph:
+    """Return the graph with every node simplified, and with the sums and reductions of several nodes rewritten."""
     new, new_nodes = graph.copy_inputs()
     sums, factored, reduced = find_padded_sums(graph), _find_factored(graph), _find_reduced_views(graph)
     sums_of: dict[int, list[int]] = {}  # by the number of a padded array: the numbers of the sums with its blocks
