@@ -143,7 +143,7 @@ class Check:
         self.compare(scalar, inputs, order, 1, modes, "")
 
     def results(self, xs: Sequence[Any]) -> list[Any]:
-        """Return the floats that ``f`` gives for these inputs, in the places of those it was given."""
+        """Return the floats among the results of ``f``, with ``xs`` in place of those inputs that can be moved."""
         moved, fixed = iter(xs), iter(self.xs)
 
         def fill(leaf: object) -> Any:

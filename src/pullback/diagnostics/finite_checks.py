@@ -36,17 +36,17 @@ def name_nothing(args: tuple[Any, ...]) -> UserNames:
 
 def check_finite(
     call: Callable[..., Any],
-    again: Callable[..., Any],
+    rerun: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     naming: Naming = name_nothing,
 ) -> Any:
-    """Return the result of ``call``; raise an error if it is not finite, with the report of ``again``."""
+    """Return the result of ``call``; raise an error if it is not finite, with a report of running ``rerun``."""
     with np.errstate(all="ignore"):
         out = call(*args, **kwargs)
         if are_finite(out):
             return out
-        raise NanError(report_origin(again, args, kwargs, naming(args)))
+        raise NanError(report_origin(rerun, args, kwargs, naming(args)))
 
 
 def check_new(

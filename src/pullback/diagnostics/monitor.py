@@ -51,7 +51,9 @@ class Note:
         self.turned = False  # part of the transpose of a backward pass, which is no further derivative
         self.tangent_of: Any = None  # the op whose tangent this one is a part of, and what that was given
         self.outside = 0  # how many axes in front are examples of vmaps above this level
-        self.example: tuple[int, ...] = ()  # the one that it was about, where they are done one by one
+        self.example: tuple[
+            int, ...
+        ] = ()  # the number of the example that it was computed for, where vmap runs them one by one
 
     @property
     def examples(self) -> int:
@@ -63,7 +65,7 @@ class Note:
         return self.owner is not None
 
     @property
-    def about(self) -> Note:
+    def program_op(self) -> Note:
         """The op of the program that this one belongs to: itself, or the op whose rule, of any order, it is part of."""
         note = self
         while note.owner is not None and note.inherited:

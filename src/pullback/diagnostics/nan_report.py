@@ -22,7 +22,7 @@ EARLIER_OPS = 6  # how far back a suggestion looks for a softmax
 
 
 class Link(NamedTuple):
-    """One op of a chain."""
+    """One op on the way of a NaN: its name, its phase, and the user's line."""
 
     op: str
     phase: str
@@ -37,10 +37,10 @@ class Event:
 
     def __init__(self, visit: Visit) -> None:
         note, index = visit.note, visit.index
-        about, of, operands = note.about, note, note.args
-        self.op: str = about.name
-        if about is not note:
-            of, operands = about, about.args
+        program_op, of, operands = note.program_op, note, note.args
+        self.op: str = program_op.name
+        if program_op is not note:
+            of, operands = program_op, program_op.args
         elif note.tangent_of is not None:
             self.op, operands = note.tangent_of[0].name, note.tangent_of[1]
         self.note, self.chain = note, _make_links(list_path(visit))
@@ -58,7 +58,7 @@ class Event:
     @property
     def derivative(self) -> bool:
         """Whether it is the derivative of the op that is not finite, not the op."""
-        return self.note.about is not self.note or self.note.tangent_of is not None
+        return self.note.program_op is not self.note or self.note.tangent_of is not None
 
     def __repr__(self) -> str:
         return f"<{self.op} ({self.phase}) at {self.where}, index {self.index}: {_format_value(self.output)}>"
@@ -96,7 +96,7 @@ def _locate_argument(a: object, of: Note, note: Note, index: Index) -> Any:
 def _make_links(notes: Sequence[Note]) -> list[Link]:
     links: list[Link] = []
     for note in notes:
-        link = Link(note.about.name, BACKWARD if note.backward else FORWARD, note.where)
+        link = Link(note.program_op.name, BACKWARD if note.backward else FORWARD, note.where)
         if note.name != PASSED and (not links or links[-1] != link):
             links.append(link)
     return links
@@ -214,15 +214,15 @@ def _name_earlier(note: Note, depth: int) -> set[str]:
 
 
 def _make_suggestion(event: Event, notes: Sequence[Note]) -> str:
-    note, about = event.note, event.note.about
+    note, program_op = event.note, event.note.program_op
     after = {id(note)}
     names = set()
     for n in notes[note.number + 1 :]:
         if any(id(a) in after for a in n.args):
             after.add(id(n))
             names.add(n.name)
-    before = {a.name for a in about.args if isinstance(a, Note)} if note.tangent_of is None else set()
-    earlier = _name_earlier(about, EARLIER_OPS)
+    before = {a.name for a in program_op.args if isinstance(a, Note)} if note.tangent_of is None else set()
+    earlier = _name_earlier(program_op, EARLIER_OPS)
     trouble = Origin(event.op, event.inputs, event.output, note.array.dtype, names, before, earlier, event.outside)
     operands = [v for v in event.operands if not np.ndim(v)]
     return advise_backward(trouble, operands) if event.derivative else advise_forward(trouble)

@@ -159,7 +159,7 @@ def _mark_bad(ran: MonitoredRun, record: Record, numbers: dict[int, int]) -> Non
         return
     first = min(begun, key=lambda v: v.note.number)
     for note in list_path(first):
-        number = numbers.get(skip_passed(note.about).number)
+        number = numbers.get(skip_passed(note.program_op).number)
         if number is not None:
             record.steps[number].is_bad = True
             if record.first_bad is None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Push:
-    """Puts nodes on a tape, and remembers the user's line of each."""
+    """The ``push`` of a tape that also stores the user's line of each node."""
 
     def __init__(self, nodes: list[Any]) -> None:
         self.nodes = nodes

@@ -217,13 +217,13 @@ class Pool:
         ...     rows(2.0), pb.grad(lambda w: np.sum(rows(w) ** 2))(2.0)
         (array([0., 2., 4., 6., 8.]), 120.0)
         """
-        learn = self._make_learner("concat", f, shards)
+        send = self._make_sender("concat", f, shards)
 
         def join_rows(params: Any) -> Any:
-            key, xs = learn(params)
+            key, xs = send(params)
 
             def ask(counts: tuple[int, ...], arrays: Sequence[Any]) -> list[Any]:
-                return self._ask_parts(key, len(xs), counts, arrays)
+                return self._differentiate_parts(key, len(xs), counts, arrays)
 
             results = compute_on_workers("pool.concat", ask, xs)
             are_tensors = any(isinstance(x, Tensor) for x in xs)
@@ -233,12 +233,12 @@ class Pool:
         return join_rows
 
     def _make_total(self, name: str, f: Callable[[Any, Any], Any], shards: Shards) -> Callable[[Any], Any]:
-        learn = self._make_learner(name, f, shards)
+        send = self._make_sender(name, f, shards)
         count = len(shards)
         divisor = count if name == "mean" else 1
 
         def total(params: Any) -> Any:
-            key, xs = learn(params)
+            key, xs = send(params)
             levels = [x.level for x in xs if isinstance(x, Tensor)]
 
             def ask(counts: tuple[int, ...], arrays: list[Any]) -> Sequence[Any]:
@@ -252,27 +252,27 @@ class Pool:
         total.__name__ = getattr(f, "__name__", "f")
         return total
 
-    def _make_learner(self, name: str, f: Callable[..., Any], shards: Any) -> Callable[[Any], tuple[str, list[Any]]]:
-        """Return the function that gives the key of a task for parameters, and their leaves."""
+    def _make_sender(self, name: str, f: Callable[..., Any], shards: Any) -> Callable[[Any], tuple[str, list[Any]]]:
+        """Return a function that sends a task for the structure of parameters once; it gives the key and the leaves."""
         if not callable(f):
             raise ArgumentError(f"pool.{name}(f, shards): f must be a function, got {type(f).__name__}.")
         if not isinstance(shards, Shards):
             raise ArgumentError(f"pool.{name}(f, shards): shards must be pb.scale.Shards, got {type(shards).__name__}.")
         tasks: dict[Any, str] = {}  # the task for each structure of parameters
 
-        def learn(params: Any) -> tuple[str, list[Any]]:
+        def send(params: Any) -> tuple[str, list[Any]]:
             is_array = isinstance(params, Tensor | np.ndarray)  # and no tree to look into
             structure = 0 if is_array else tree.map_leaves(lambda _: 0, params)
             shown = repr(structure)
             if shown not in tasks:
-                tasks[shown] = self._learn(name, f, shards, structure)
+                tasks[shown] = self._send_task(name, f, shards, structure)
             if is_array and not isinstance(params, Variable):
                 return tasks[shown], [params]
             return tasks[shown], [x.read() if isinstance(x, Variable) else x for x in tree.leaves(params)]
 
-        return learn
+        return send
 
-    def _ask_parts(self, key: str, leaves: int, counts: tuple[int, ...], arrays: Sequence[Any]) -> list[Any]:
+    def _differentiate_parts(self, key: str, leaves: int, counts: tuple[int, ...], arrays: Sequence[Any]) -> list[Any]:
         """Return a derivative of the arrays of all shards: one for each shard, or the sums over them."""
         kinds, made = list_kinds(leaves, len(counts) - 1)
         size = len(self.names[key][1])
@@ -304,7 +304,7 @@ class Pool:
         if not callable(f):
             raise ArgumentError(f"pool.map(f, items): f must be a function, got {type(f).__name__}.")
         listed = list(items)
-        key = self._learn("map", f, None)
+        key = self._send_task("map", f, None)
         answers: list[Any] = [None] * len(listed)
         left, running = count(), {}
         name = self.names[key][0]
@@ -338,20 +338,20 @@ class Pool:
         """Return the steps of a training on shards, for ``model.fit(shards, pool=pool)``."""
         return ShardSteps(self, trainer, shards, batch_size, shuffle, class_weight)
 
-    def learn_model(self, model: Any, shards: Shards) -> str:
+    def send_model(self, model: Any, shards: Shards) -> str:
         """Send a model, or none, with shards to the workers; return the key of the task."""
-        return self._learn("fit", model, shards)
+        return self._send_task("fit", model, shards)
 
-    # ---- asking
+    # ---- tasks and calls
 
-    def _learn(self, name: str, f: Callable[..., Any], shards: Shards | None, structure: Any = None) -> str:
+    def _send_task(self, name: str, f: Callable[..., Any], shards: Shards | None, structure: Any = None) -> str:
         """Send a function or a model to the workers; return the key of the task."""
         self._check_open(name)
         code = self.engine.dump_code(f, None if shards is None else shards.loader)
         items, names = ((), ()) if shards is None else (shards.items, shards.names)
         task = Task(uuid4().hex, code, items, names, structure, self.compiles, self.check_nans, self.held)
         self.names[task.key] = str(getattr(f, "__name__", getattr(f, "name", "f"))), names
-        self.engine.learn(task)
+        self.engine.send_task(task)
         return task.key
 
     def add_up(self, name: str, key: str, count: int, method: str, given: object, *more: object) -> Sequence[Any]:
@@ -375,7 +375,7 @@ class Pool:
         found: Sequence[Any] = self._check(answer, name)
         return found
 
-    def ask_each(self, name: str, key: str, count: int, method: str, *args: object) -> list[Any]:
+    def call_each(self, name: str, key: str, count: int, method: str, *args: object) -> list[Any]:
         """Return what a method of the workers gives for each shard."""
         self._check_open(name)
         shared = [Shared(args[0])] if args else []
@@ -383,7 +383,7 @@ class Pool:
         return [self._check(answer, name) for answer in self._wait(calls)]
 
     def _call(self, number: int, block: tuple[int, int], method: str, key: str, *args: object) -> int:
-        """Ask a worker about a block of shards, which always goes to the same worker: it may hold them."""
+        """Call a method of a worker for a block of shards, always of the same worker, which may hold their data."""
         call = self.engine.call(number % self.workers, method, key, *args)
         self.call_tasks[call] = key, slice(*block)
         return call

@@ -21,13 +21,13 @@ from pullback.train.loop.trainer import Trainer
 class Workers(Protocol):
     """What training needs of a pool: sums over the shards of a task, and the answer of each shard."""
 
-    def learn_model(self, model: Any, shards: Shards) -> str:
+    def send_model(self, model: Any, shards: Shards) -> str:
         """Send a model, or none, with shards to the workers; return the key of the task."""
 
     def add_up(self, name: str, key: str, count: int, method: str, given: object) -> Sequence[Any]:
         """Return the sums over a number of shards of what a method of the workers gives."""
 
-    def ask_each(self, name: str, key: str, count: int, method: str, *args: object) -> list[Any]:
+    def call_each(self, name: str, key: str, count: int, method: str, *args: object) -> list[Any]:
         """Return what a method of the workers gives for each shard."""
 
 
@@ -63,13 +63,13 @@ class ShardSteps:
             raise ArgumentError(f"{name}: batch_size must be 1 or more, got {batch_size!r}.")
         self.workers, self.trainer, self.shards = workers, trainer, shards
         self.class_weight, self.shuffle = class_weight, shuffle
-        found = workers.ask_each("fit", workers.learn_model(None, shards), len(shards), "peek")
+        found = workers.call_each("fit", workers.send_model(None, shards), len(shards), "peek")
         self.sizes = [rows for rows, _ in found]
         if not sum(self.sizes):
             raise DataError(f"{name}: there are no examples: all {len(shards)} shards are empty.")
         trainer.prepare_parts(next(head for rows, head in found if rows))
         self.count: int = -(-sum(self.sizes) // batch_size)
-        self.key = workers.learn_model(trainer.model, shards)
+        self.key = workers.send_model(trainer.model, shards)
         self.seed, self.epoch, self.position = _draw_seed(), 0, 0
 
     # ---- batches
@@ -141,7 +141,7 @@ class ShardSteps:
     def explain_nan(self, xs: Arrays, ys: Arrays, ws: Arrays) -> object:
         """Return a report of where NaN or infinity came from in a step, with the name of the shard."""
         step = self._make_step(xs[0], _draw_seed())
-        found = self.workers.ask_each("fit", self.key, len(self.shards), "explain_nan", step)
+        found = self.workers.call_each("fit", self.key, len(self.shards), "explain_nan", step)
         named = [f"shard {name}: {report}" for name, report in zip(self.shards.names, found, strict=True) if report]
         return named[0] if named else "computed again, it is finite: it came from random numbers of a layer."
 
@@ -149,7 +149,7 @@ class ShardSteps:
         """Return the function that measures on shards; None for other data, which this process reads itself."""
         if not isinstance(data, Shards):
             return None
-        key = self.workers.learn_model(self.model, data)
+        key = self.workers.send_model(self.model, data)
 
         def evaluate() -> dict[str, Any]:
             step = ReplicaStep([v.numpy() for v in self.model.variables], 0, 1, batch_size, None, 0)

@@ -46,7 +46,7 @@ class Task:
 
 
 class Worker:
-    """The tasks that a worker knows, its programs, and the shards that it holds."""
+    """A worker: the tasks that it was sent, its programs, and the shards that it holds."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, Task] = {}
@@ -56,17 +56,17 @@ class Worker:
         self.shards: OrderedDict[tuple[str, int], Any] = OrderedDict()  # the latest ones
 
     def begin(self, crash_file: str | None = None) -> None:
-        """Begin to work; a crash of this process is written to a file, if one is given."""
+        """Prepare for calls: a crash of this process is written to a file, if one is given."""
         if crash_file is not None:
             self.crash_file = open(crash_file, "w")  # noqa: SIM115  # it stays open
             faulthandler.enable(self.crash_file)
 
     def add(self, task: Task) -> None:
-        """Learn a task, if it is not known."""
+        """Store a task, unless the worker has it."""
         self.tasks.setdefault(task.key, task)
 
     def forget(self, key: str) -> None:
-        """Forget a task, and what was made for it."""
+        """Remove a task, and what was made for it."""
         for table in (self.tasks, self.codes, self.replicas):
             table.pop(key, None)
         self.programs = {k: program for k, program in self.programs.items() if k[0] != key}

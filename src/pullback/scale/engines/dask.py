@@ -39,7 +39,7 @@ def _import_dask() -> tuple[Any, Any]:
 
 
 def run_method(method: str, task: Task | None, *args: object) -> Any:
-    """Run a method of the worker of this process, which is told the task if it does not know it."""
+    """Run a method of the worker of this process, after giving it the task if it does not have it."""
     if task is None:
         return getattr(WORKER, method)(*args)
     WORKER.add(task)
@@ -52,7 +52,7 @@ def begin_worker(folder: str) -> None:
 
 
 def forget_tasks(keys: Sequence[str]) -> None:
-    """Let the worker of this process forget the tasks of a pool that is closed."""
+    """Remove the tasks of a closed pool from the worker of this process."""
     for key in keys:
         WORKER.forget(key)
 
@@ -114,7 +114,7 @@ class DaskEngine:
     def dump_code(self, *parts: Any) -> bytes:
         return dump_by_value(sys.modules["cloudpickle"], parts)
 
-    def learn(self, task: Any) -> None:
+    def send_task(self, task: Any) -> None:
         self.tasks[task.key] = Shared(task)
 
     def call(self, worker: int, method: str, *args: Any) -> int:

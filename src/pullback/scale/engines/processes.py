@@ -129,7 +129,7 @@ class Process:
         return True
 
     def add(self, call: ProcessCall) -> None:
-        """Ask the process, now or after the calls that it has."""
+        """Give the process a call, which is sent now, or after those that it has not answered."""
         self.calls.append(call)
         if len(self.calls) == 1:
             self.send_first()
@@ -217,7 +217,7 @@ class ProcessEngine:
     def dump_code(self, *parts: Any) -> bytes:
         return dump(parts)
 
-    def learn(self, task: Any) -> None:
+    def send_task(self, task: Any) -> None:
         call = ProcessCall(-1, dump(("add", (task,), None)), None)
         self.tasks.append(call)
         for worker in self.workers:
@@ -268,7 +268,7 @@ class ProcessEngine:
             worker.send_first()
 
     def _replace(self, worker: Process) -> None:
-        """Start new processes for one that died and the others that did, and ask them again what was not answered."""
+        """Start new processes for one that died and the others that did, and send them again what was not answered."""
         dead = [w for w in self.workers if w is worker or (w.calls and not w.process.is_alive())]
         started = dead
         while started:

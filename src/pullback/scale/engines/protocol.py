@@ -55,7 +55,7 @@ class Engine(Protocol):
     def dump_code(self, *parts: Any) -> bytes | tuple[Any, ...]:
         """Return functions and objects as bytes that a worker can load, or as they are."""
 
-    def learn(self, task: Any) -> None:
+    def send_task(self, task: Any) -> None:
         """Send a task to every worker, and later to those that replace one."""
 
     def call(self, worker: int, method: str, *args: object) -> int:

@@ -139,7 +139,7 @@ class RayEngine:
 
     @contextmanager
     def _stay_on_loopback(self) -> Iterator[None]:
-        """Let Ray take the loopback address as it is; otherwise it takes that of the network for it."""
+        """Make Ray keep the loopback address, which it replaces otherwise by that of the network."""
         constants = self.ray._private.ray_constants
         before = getattr(constants, "ENABLE_RAY_CLUSTER", True)
         constants.ENABLE_RAY_CLUSTER = False
@@ -149,7 +149,7 @@ class RayEngine:
             constants.ENABLE_RAY_CLUSTER = before
 
     def _spawn(self) -> Any:
-        """Start an actor; it is replaced here and not by Ray, which would not tell it the tasks again.
+        """Start an actor; it is replaced here and not by Ray, which would not send it the tasks again.
 
         In a cluster of its own all processes have one thread for BLAS: those that Ray has ready are taken at once.
         """
@@ -164,7 +164,7 @@ class RayEngine:
     def dump_code(self, *parts: Any) -> bytes:
         return dump_by_value(self.ray.cloudpickle, parts)
 
-    def learn(self, task: Any) -> None:
+    def send_task(self, task: Any) -> None:
         reference = self.ray.put(task)
         self.tasks.append(reference)
         for actor in self.actors:

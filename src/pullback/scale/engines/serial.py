@@ -28,7 +28,7 @@ class SerialEngine:
         """Return functions as they are, which need not be sent, and a copy of a model, which training changes."""
         return tuple(copy.deepcopy(part) if hasattr(part, "list_structure") else part for part in parts)
 
-    def learn(self, task: Any) -> None:
+    def send_task(self, task: Any) -> None:
         self.worker.add(task)
 
     def call(self, worker: int, method: str, *args: object) -> int:

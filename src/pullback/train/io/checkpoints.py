@@ -20,7 +20,7 @@ from pullback.typing import Shape
 
 
 class StoredModel(Protocol):
-    """What a file needs of a model."""
+    """The interface of a model that is written to a file or read from one."""
 
     name: str
 

@@ -103,7 +103,7 @@ def spell_group(name: str) -> str:
 
 
 def is_without_effect(name: str, value: object) -> bool:
-    """Return whether an argument that is unknown here has a value that means nothing.
+    """Return whether an argument that is unknown here has a value with which it changes nothing.
 
     >>> is_without_effect("groups", 1), is_without_effect("groups", 2), is_without_effect("ragged", False)
     (True, False, True)

@@ -45,7 +45,7 @@ DEEPEST = 64  # levels of JSON: those of the deepest models are about 20
 
 
 class Dialect(NamedTuple):
-    """Whose rules hold for a file: the same name may mean something else in another library."""
+    """The library that wrote a file, and where its arguments and values mean something else than here."""
 
     library: str
     differences: tuple[tuple[str, str, str], ...]  # arguments and values that mean something else: class, name, value
@@ -53,7 +53,7 @@ class Dialect(NamedTuple):
 
 @dataclass(frozen=True)
 class Builder:
-    """What makes models: the functions of the package that has them."""
+    """The functions that make inputs and models: they are in ``train.nn``, which ``io`` may not import."""
 
     make_input: Callable[..., Any]  # of a shape without the batch, a dtype and a name
     make_model: Callable[..., Any]  # of inputs, outputs and a name
@@ -449,7 +449,7 @@ class GraphReader:
         raise self.reader.make_error(f"layer {name!r} is called with {_shorten(data)}, which is not known.")
 
     def _find_offsets(self) -> dict[str, int]:
-        """Return by how much the numbers of applications are too large: models count how they were made as one."""
+        """Return 1 for each layer whose applications are numbered from 1: that which makes a model may count as 0."""
         largest: dict[str, int] = {}
         ends = [*self._read_ends("input_layers"), *self._read_ends("output_layers")]
         inner = [x for nodes in self.nodes.values() for node in nodes for x in node.references()]

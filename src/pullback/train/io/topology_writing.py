@@ -53,7 +53,7 @@ CALL_SETTINGS = {"causal": "use_causal_mask", "return_attention_scores": "return
 
 @dataclass(frozen=True)
 class WrittenLibrary:
-    """The library that a file is written for: its layers, and what computes something else there."""
+    """The library that a file is written for: the arguments of its layers, and which mean something else there."""
 
     library: str
     layers: Mapping[str, str]
@@ -362,7 +362,7 @@ class GraphWriter:
         return dict(zip(self.config[keys], ends, strict=True)) if keys in self.config and self.keras else ends
 
     def _find_offset(self, layer: Any) -> int:
-        """Return by how much applications are numbered higher: in TensorFlow.js, models count how they were made."""
+        """Return the number of a layer's first application: in TensorFlow.js the call that makes a model is 0."""
         return int(not self.keras and is_kind(layer, "Model"))
 
     def _describe_settings(self, i: int, name: str, ends: list[list[Any]]) -> Config:

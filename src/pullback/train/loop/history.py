@@ -40,7 +40,7 @@ class History:
     __dir__ = list_attributes
 
     def add(self, epoch: int, logs: Mapping[str, Any]) -> None:
-        """Add the numbers of one more epoch; an epoch without validation has none of that."""
+        """Add the numbers of one more epoch; ``places`` has the epochs of each, as not every epoch is validated."""
         self.epochs.append(epoch)
         for name, value in logs.items():
             self.history.setdefault(name, []).append(value if np.ndim(value) else float(value))
