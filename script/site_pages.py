@@ -29,7 +29,7 @@ WITH_METHODS = {  # classes whose methods are described too
     "pb.data.Dataset", "pb.metrics.Metric", "pb.scale.Pool", "pb.scale.Shards", "pb.train.Optimizer",
 }  # fmt: skip
 NOT_FOR_USERS = {  # methods that other packages of the library call
-    "add_up", "ask_each", "begin_training", "collect", "differentiate", "is_symbolic", "learn_model", "wants_rows",
+    "add_up", "call_each", "begin_training", "collect", "differentiate", "is_symbolic", "send_model", "wants_rows",
 }  # fmt: skip
 TITLES = {  # of examples whose names are not words
     "cartpole": "Cart-pole",
