@@ -38,6 +38,8 @@ MAX_PLAIN_COST = 4  # cost of an op of plain arithmetic
 MIN_PLAIN_COST = 6  # cost of all ops together: of cheaper loops, counting and jumping is a part that matters
 MIN_VECTORS = 3  # along a row, for vectors of several registers: for fewer, the longer code is not worth compiling
 MANY_ROWS = 16  # rows from which on two such vectors are enough
+FEW_VECTORS = 64  # registers of all rows together, up to which several to a vector save less than 0.3 µs a call
+LONG_CODE_COST = 24  # cost of a kernel from which on their code takes LLVM milliseconds more
 MAX_APART = 9  # stride of elements that are loaded by whole vectors and taken apart
 MAX_SEGMENTS = 4  # segments of an axis, each with a loop of its own
 MAX_LONG_SEGMENTS = 12  # the same for long segments, if there are more; the others are computed element by element
@@ -504,7 +506,7 @@ class LoopPlan:
             registers = PLAIN_REGISTERS
         elif self._is_independent():
             registers = INDEPENDENT_REGISTERS
-        most = self._limit_registers(few_rows=prod(a.length for a in rows) < MANY_ROWS)
+        most = self._limit_registers(prod(a.length for a in rows))
         while registers > most:
             registers //= 2
         return registers
@@ -516,11 +518,13 @@ class LoopPlan:
         """Return the uses whose elements are not neighbours along an axis, without those that are read by tiles."""
         return [use for use in self.loads if use.strides[axis] not in (0, 1) and use not in self.tiles]
 
-    def _limit_registers(self, few_rows: bool) -> int:
+    def _limit_registers(self, rows: int) -> int:
         """Return how many registers a vector may have beside the accumulators, such that a row is several vectors."""
         length = max(stop - start for start, stop, by_element in self.ranges if not by_element)
+        if rows * length < FEW_VECTORS * self._count_lanes() and self.kernel.cost >= LONG_CODE_COST:
+            return 1
         sums = max(sum(n.kind is FOLD for n in results) for results in self.results)
-        vectors = MIN_VECTORS if few_rows else 2
+        vectors = MIN_VECTORS if rows < MANY_ROWS else 2
         return max(1, min(self.target.registers // (sums + 2), length // (vectors * self._count_lanes())))
 
     def _is_plain(self) -> bool:
