@@ -48,6 +48,7 @@ BACKENDS = ("auto", "llvm", "numpy", *LIBRARIES)
 LAZY = (GeneratorType, CoroutineType, AsyncGeneratorType, map, filter, zip, enumerate, reversed)
 MANY_TRACES = 8
 LARGE = 2**63  # integers from here on are no arrays
+FROZEN_AT_START = 1000  # objects that Python itself may have frozen: 3.12 begins with some 400
 Layout = tuple[int, ...] | None  # the strides, in elements, of an array that is not in C order
 
 
@@ -320,7 +321,8 @@ def _age_imported_modules(has_emitter: bool) -> None:
     These stages are imported when a program is first compiled.  Their 40,000 objects stay; the next collection of
     young ones, often in the call of another program, would go through them.
     """
-    if hasattr(gc, "freeze") and not gc.get_freeze_count():  # PyPy has none; what the user has frozen stays so
+    # PyPy has no freeze; what the user has frozen stays so.
+    if hasattr(gc, "freeze") and gc.get_freeze_count() <= FROZEN_AT_START:
         gc.freeze()
         gc.unfreeze()
 
