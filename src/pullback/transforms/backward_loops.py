@@ -187,9 +187,9 @@ class StepWriter:
         self.reached = self._find_reached()
         self.delays: dict[int, int] = {}  # after how many steps the node at a place is used last
         for j in self.reached - steps.sources:
-            for what in steps.list_operands(j):
-                if isinstance(what, EarlierOperand) and what.delay and what.place not in steps.fixed:
-                    self.delays[what.place] = max(self.delays.get(what.place, 0), what.delay)
+            for operand in steps.list_operands(j):
+                if isinstance(operand, EarlierOperand) and operand.delay and operand.place not in steps.fixed:
+                    self.delays[operand.place] = max(self.delays.get(operand.place, 0), operand.delay)
         self.late: set[int] = set()  # places whose cotangents come in at the last steps only
         self.depths = self._find_depths()
         # Cotangents that come in at a node with a carry are added at the end of the step before: a product is fused
@@ -203,19 +203,19 @@ class StepWriter:
 
     def _add_written(self, write: StepWrites) -> None:
         """Add the cotangents of the values that all steps write."""
-        steps, what, rows = self.steps, write.value, write.line.select(write.g)
-        if isinstance(what, EarlierOperand) and what.place not in steps.fixed:
-            place, delay = what
+        steps, operand, rows = self.steps, write.value, write.line.select(write.g)
+        if isinstance(operand, EarlierOperand) and operand.place not in steps.fixed:
+            place, delay = operand
             if delay:
                 self.outside += [(steps.get(place, steps.first + t - delay), rows[t]) for t in range(delay)]
                 rows = np.concatenate([rows[delay:], np.zeros_like(rows[:delay])])
             self.stacked.setdefault(place, []).append(rows)
-        elif isinstance(what, Other):
+        elif isinstance(operand, Other):
             self.outside += [
                 (steps.get_operand(write.place, 1, t), rows[t - steps.first]) for t in range(steps.first, steps.last)
             ]
-        elif what is not None:
-            self.outside.append((steps.get_fixed(what), np.sum(rows, 0)))
+        elif operand is not None:
+            self.outside.append((steps.get_fixed(operand), np.sum(rows, 0)))
 
     def _find_reached(self) -> set[int]:
         """Return the places whose nodes have a cotangent, in some step."""
@@ -227,7 +227,7 @@ class StepWriter:
                 continue
             reached.add(j)
             if j not in steps.sources:
-                waiting += [what.place for what in steps.list_operands(j) if isinstance(what, EarlierOperand)]
+                waiting += [operand.place for operand in steps.list_operands(j) if isinstance(operand, EarlierOperand)]
         return reached
 
     def _find_depths(self) -> dict[int, int]:
@@ -292,16 +292,16 @@ class StepWriter:
 
     def _contribute(self, j: int, k: int, d: Any) -> None:
         """Add a contribution to the cotangent of an operand."""
-        steps, what = self.steps, self.steps.operands[j, k]
-        if what is None:
+        steps, operand = self.steps, self.steps.operands[j, k]
+        if operand is None:
             return
         d = _fit(d, steps.get_operand(j, k, steps.middle))
-        if isinstance(what, Other):
+        if isinstance(operand, Other):
             self.rows[j, k] = d
-        elif isinstance(what, EarlierOperand) and what.place not in steps.fixed:
-            self.terms[what] = _add_up(self.terms.get(what), d)
+        elif isinstance(operand, EarlierOperand) and operand.place not in steps.fixed:
+            self.terms[operand] = _add_up(self.terms.get(operand), d)
         else:
-            node = steps.get_fixed(what)
+            node = steps.get_fixed(operand)
             self.sums[id(node)] = node, _add_up(self.sums.get(id(node), (node, None))[1], d)
 
     def _run_rule(self, j: int, g: Any) -> list[Any]:
@@ -334,11 +334,11 @@ class StepWriter:
         steps = self.steps
         if k is None:
             return "node", j, 0
-        r, what = steps.get(j, steps.middle), steps.operands.get((j, k))
-        if isinstance(what, EarlierOperand) and j not in steps.aliases:
-            step = steps.get(what.place, steps.middle - what.delay)
+        r, operand = steps.get(j, steps.middle), steps.operands.get((j, k))
+        if isinstance(operand, EarlierOperand) and j not in steps.aliases:
+            step = steps.get(operand.place, steps.middle - operand.delay)
             if identify(step.value) == identify(r.via.values(r)[k]):
-                return "node", *what
+                return "node", *operand
         return "operand", j, k
 
     def _list_values(self, key: Any) -> list[Any]:
@@ -399,8 +399,8 @@ class StepWriter:
                 add_cotangent(steps.get_operand(j, k, t), ds[t - steps.first])
             return
         nodes = steps.get_all(j)
-        line, what = find_line([n.y[0] for n in nodes]), steps.operands[j, 0]
-        assert isinstance(what, Fixed)
+        line, operand = find_line([n.y[0] for n in nodes]), steps.operands[j, 0]
+        assert isinstance(operand, Fixed)
         assert line is not None
-        node = make_node(line.arrange(ds), what.node.value, (line.place,))
-        add_cotangent(what.node, nodes[0].via.cotangents(node)[0])
+        node = make_node(line.arrange(ds), operand.node.value, (line.place,))
+        add_cotangent(operand.node, nodes[0].via.cotangents(node)[0])

@@ -151,7 +151,7 @@ class RecordedSteps:
         self.count = (period.end - start) // period.length
         self.nodes = nodes[start : start + self.count * self.length]
         self.at = {id(n): i for i, n in enumerate(self.nodes)}
-        self.given = [n.via.operands(n) for n in self.nodes]
+        self.operand_nodes = [n.via.operands(n) for n in self.nodes]
         self.cells = {i: _find_cell(n.y[0], n.shape) for i, n in enumerate(self.nodes) if _is_write(n)}
         self.written: set[int] = set()  # reads of elements whose value was written in one of the steps
         for i, n in enumerate(self.nodes):
@@ -180,15 +180,15 @@ class RecordedSteps:
         return self.nodes[self.first * self.length + place : self.last * self.length : self.length]
 
     def get_operand(self, place: int, k: int, step: int) -> Any:
-        return self.given[step * self.length + place][k]
+        return self.operand_nodes[step * self.length + place][k]
 
     def list_operands(self, place: int) -> list[Operand]:
-        return [self.operands[place, k] for k in range(len(self.given[place]))]
+        return [self.operands[place, k] for k in range(len(self.operand_nodes[place]))]
 
-    def get_fixed(self, what: Operand) -> Tensor:
+    def get_fixed(self, operand: Operand) -> Tensor:
         """Return the node of an operand that is the same in all steps: from before the loop, or of the first step."""
-        assert isinstance(what, EarlierOperand | Fixed)
-        return what.node if isinstance(what, Fixed) else self.get(what.place, self.first)
+        assert isinstance(operand, EarlierOperand | Fixed)
+        return operand.node if isinstance(operand, Fixed) else self.get(operand.place, self.first)
 
     def _resolve_read(self, i: int, r: Tensor) -> None:
         """Replace the operand of a read by the value that was written, or by the array before other elements were."""
@@ -196,7 +196,7 @@ class RecordedSteps:
         for _ in range(MAX_WRITES):
             at = self.at.get(id(node), -1) if node is not None else -1
             if at not in self.cells:
-                self.given[i] = [node]
+                self.operand_nodes[i] = [node]
                 return
             other = self.cells[at]
             if cell is None or other is None:
@@ -204,19 +204,19 @@ class RecordedSteps:
             if cell == other:
                 value = node.x[1][1]
                 if np.shape(value) == r.shape and getattr(value, "dtype", None) == r.meta.dtype:
-                    self.given[i] = [self.given[at][1]]
+                    self.operand_nodes[i] = [self.operand_nodes[at][1]]
                     self.written.add(i)
                 return
             if not any(type(a) is int and type(b) is int and a != b for a, b in zip(cell, other, strict=True)):
                 return
-            node = self.given[at][0]
+            node = self.operand_nodes[at][0]
 
     # ---- classification
 
     def classify(self) -> bool:
         """Classify all operands and find the steps that agree; return whether these can be a loop."""
-        places = [(j, k) for j in range(self.length) for k in range(len(self.given[j]))]
-        if any(len(self.given[i]) != len(self.given[i % self.length]) for i in range(len(self.nodes))):
+        places = [(j, k) for j in range(self.length) for k in range(len(self.operand_nodes[j]))]
+        if any(len(self.operand_nodes[i]) != len(self.operand_nodes[i % self.length]) for i in range(len(self.nodes))):
             return False
         for j, k in places:
             self.operands[j, k] = self._classify_operand(j, k)
@@ -237,27 +237,27 @@ class RecordedSteps:
 
     def _narrow(self, j: int, k: int) -> None:
         """Leave out the steps at both ends in which an operand has another class."""
-        what, low, high = self.operands[j, k], self.middle, self.middle + 1
-        while low > self.first and self._agrees(what, j, k, low - 1):
+        operand, low, high = self.operands[j, k], self.middle, self.middle + 1
+        while low > self.first and self._agrees(operand, j, k, low - 1):
             low -= 1
-        while high < self.last and self._agrees(what, j, k, high):
+        while high < self.last and self._agrees(operand, j, k, high):
             high += 1
-        if isinstance(what, EarlierOperand) and what.delay > MAX_DELAY:
+        if isinstance(operand, EarlierOperand) and operand.delay > MAX_DELAY:
             low = high
-        if isinstance(what, Fixed) and id(what.node) in self.at:
-            low = max(low, self.at[id(what.node)] // self.length + 1)
+        if isinstance(operand, Fixed) and id(operand.node) in self.at:
+            low = max(low, self.at[id(operand.node)] // self.length + 1)
         self.first, self.last = low, max(high, low)
 
-    def _agrees(self, what: Operand, j: int, k: int, t: int) -> bool:
+    def _agrees(self, operand: Operand, j: int, k: int, t: int) -> bool:
         a, i = self.get_operand(j, k, t), t * self.length + j
         if (i in self.written) != (self.middle * self.length + j in self.written):
             return False
-        if what is None:
+        if operand is None:
             return a is None
-        if isinstance(what, Fixed):
-            return a is what.node
-        if isinstance(what, EarlierOperand):
-            return t >= what.delay and a is self.get(what.place, t - what.delay)
+        if isinstance(operand, Fixed):
+            return a is operand.node
+        if isinstance(operand, EarlierOperand):
+            return t >= operand.delay and a is self.get(operand.place, t - operand.delay)
         return a is not None and id(a) not in self.at
 
     def _find_roles(self) -> bool:
@@ -304,7 +304,7 @@ class RecordedSteps:
 
     def list_long_delays(self) -> list[int]:
         """Return after how many steps values are used that are used later than a loop supports."""
-        delays = {what.delay for what in self.operands.values() if isinstance(what, EarlierOperand)}
+        delays = {operand.delay for operand in self.operands.values() if isinstance(operand, EarlierOperand)}
         return sorted(d for d in delays if d > max(MAX_DELAY, MAX_PERIODS_OF_STEP))
 
     def is_worthwhile(self) -> bool:

@@ -265,7 +265,7 @@ class Rewriter:
         self.needed = {o.number for o in graph.outputs}
         self.summed: set[int] = set()  # versions that add, whose sum at the block is needed
         self.passed: set[int] = set()  # versions whose values are needed in a later one
-        self.new, self.made = graph.copy_inputs()
+        self.new, self.new_nodes = graph.copy_inputs()
         self.sums: dict[int, Node] = {}
 
     def run(self) -> Graph:
@@ -275,11 +275,11 @@ class Rewriter:
         for n in self.graph.nodes:
             if n.number in self.summed:
                 x = self._add_read(self.reads[n.number], self.terms[n.number])
-                term = self.made[self.terms[n.number].number]
+                term = self.new_nodes[self.terms[n.number].number]
                 self.sums[n.number] = self.new.add(MAP, (x, term), term.shape, term.dtype, n.data, n.line)
             if n.number in self.needed and n.kind is not INPUT:
-                self.made[n.number] = self._copy(n)
-        self.new.outputs = [self.made[o.number] for o in self.graph.outputs]
+                self.new_nodes[n.number] = self._copy(n)
+        self.new.outputs = [self.new_nodes[o.number] for o in self.graph.outputs]
         return self.new
 
     def _find_needed(self, n: Node) -> None:
@@ -316,7 +316,7 @@ class Rewriter:
             return self._join_versions(n)
         if n.kind is VIEW and n.number in self.reads:
             return self._add_read(self.reads[n.number], n)
-        return self.new.copy_node(n, [self.made[a.number] for a in n.args])
+        return self.new.copy_node(n, [self.new_nodes[a.number] for a in n.args])
 
     def _join_versions(self, n: Node) -> Node:
         """Return a version with the values of all versions before it that are not needed by themselves."""
@@ -329,12 +329,12 @@ class Rewriter:
         for values in reversed(versions):
             for block, x in values:
                 found.pop(block, None)  # the last one covers the others
-                found[block] = self.made[x.number]
+                found[block] = self.new_nodes[x.number]
         starts, args, fill = [block.start for block in found], [*found.values()], n.data.fill
         if before is not None:
             number = _find_fill(before)
             if number is None:
-                starts, args = [(0,) * len(n.shape), *starts], [self.made[before.number], *args]
+                starts, args = [(0,) * len(n.shape), *starts], [self.new_nodes[before.number], *args]
             else:
                 fill = number
         return self.new.add(PIECES, args, n.shape, n.dtype, Pieces(tuple(starts), fill), n.line)
@@ -358,10 +358,10 @@ class Rewriter:
         write, shape = part.write, like.shape if shape is None else shape
         start: Shape = part.block.start
         if write is not None:
-            x = self.sums[write.node.number] if write.adds else self.made[write.value.number]
+            x = self.sums[write.node.number] if write.adds else self.new_nodes[write.value.number]
             start = tuple(i - k for i, k in zip(start, write.block.start, strict=True))
         elif history.base is not None:
-            x = self.made[history.base.number]
+            x = self.new_nodes[history.base.number]
         else:
             number = self.new.add_constant(history.fill, like.dtype)
             return self.new.add(VIEW, (number,), shape, like.dtype, View(0, (0,) * len(shape)), like.line)

@@ -100,7 +100,7 @@ class _AxisSplitter:
 
     def __init__(self, graph: Graph, split: set[int], reduced: set[int]) -> None:
         self.old, self.split, self.reduced = graph, split, reduced
-        self.new, self.made = graph.copy_inputs()
+        self.new, self.new_nodes = graph.copy_inputs()
         self.parts: dict[int, list[Node]] = {}
 
     def run(self) -> Graph:
@@ -108,7 +108,7 @@ class _AxisSplitter:
             if n.number in self.split:
                 self.parts[n.number] = self._split(n)
             elif n.kind is not INPUT:
-                self.made[n.number] = self._copy(n)
+                self.new_nodes[n.number] = self._copy(n)
         self.new.outputs = [self._find_whole(o) for o in self.old.outputs]
         return self.new
 
@@ -126,9 +126,9 @@ class _AxisSplitter:
 
     def _find_whole(self, a: Node) -> Node:
         """Return an array of the new graph, stacked from its parts if it is split."""
-        if a.number not in self.made:
-            self.made[a.number] = self._stack(self.parts[a.number], a.line)
-        return self.made[a.number]
+        if a.number not in self.new_nodes:
+            self.new_nodes[a.number] = self._stack(self.parts[a.number], a.line)
+        return self.new_nodes[a.number]
 
     def _split(self, n: Node) -> list[Node]:
         """Return the parts of an elementwise node, or of one that is made of pieces."""

@@ -57,10 +57,13 @@ def separate_pieces(graph: Graph) -> Graph:
 
 
 class PieceWriter:
-    """Writes the nodes of pieces of a graph into a new graph; ``made`` has its nodes by the numbers of the old ones."""
+    """Writes the nodes of pieces of a graph into a new graph.
 
-    def __init__(self, graph: Graph, new: Graph, made: dict[int, Node]) -> None:
-        self.new, self.made = new, made
+    ``new_nodes`` has the nodes of the new graph by the numbers of the old ones.
+    """
+
+    def __init__(self, graph: Graph, new: Graph, new_nodes: dict[int, Node]) -> None:
+        self.new, self.new_nodes = new, new_nodes
         self.users, self.wanted = graph.find_users(), {o.number for o in graph.outputs}
 
     def write(self, n: Node) -> Node:
@@ -81,7 +84,7 @@ class PieceWriter:
         return self.new.add(PIECES, args, n.shape, n.dtype, Pieces(tuple(p.start for p in pieces), fill), n.line)
 
     def _copy(self, n: Node, piece: Piece) -> Node:
-        base = self.made[piece.base.number]
+        base = self.new_nodes[piece.base.number]
         return base if piece.view is None else self.new.add(VIEW, (base,), piece.shape, base.dtype, piece.view, n.line)
 
     def _scale_after(self, n: Node, piece: Piece, fill: float) -> Node | None:
@@ -100,7 +103,7 @@ class PieceWriter:
             return None
         fill = np.copysign(0.0, factor * np.copysign(1.0, fill)).item()  # whose multiple is the fill value
         padded = self._join(n, [inner], fill)
-        args = [self.made[a.number] if is_number(a) else padded for a in m.args]
+        args = [self.new_nodes[a.number] if is_number(a) else padded for a in m.args]
         return self.new.add(MAP, args, n.shape, n.dtype, m.data, n.line)
 
     def _is_separable(self, n: Node, piece: Piece, pieces: list[Piece]) -> bool:

@@ -117,7 +117,7 @@ class Numbers(NamedTuple):
 
 
 Operand = Same | EarlierNode | Row | Numbers
-Given = tuple[Node, View | None]  # a value in the body, and a view of it that is the operand
+BodyValue = tuple[Node, View | None]  # a value in the body, and a view of it that is the operand
 Place = tuple[Node, int, tuple[int, ...]]  # the node in whose memory elements are, the first of them, the strides
 
 
@@ -198,32 +198,32 @@ class Repetition:
 
     def _narrow(self, j: int, k: int) -> None:
         """Leave out the steps at both ends in which an operand has another class."""
-        what = self.operands[j, k]
+        operand = self.operands[j, k]
         low, high = self.middle, self.middle + 1
-        while low > self.first and self._agrees(what, j, k, low - 1):
+        while low > self.first and self._agrees(operand, j, k, low - 1):
             low -= 1
-        while high < self.last and self._agrees(what, j, k, high):
+        while high < self.last and self._agrees(operand, j, k, high):
             high += 1
-        if isinstance(what, EarlierNode):
-            low = max(low - what.delay, self.first) if what.delay <= MAX_DELAY else high
-        if isinstance(what, Same) and what.node.number in self.at:
-            low = max(low, self.at[what.node.number] // self.length + 1)
+        if isinstance(operand, EarlierNode):
+            low = max(low - operand.delay, self.first) if operand.delay <= MAX_DELAY else high
+        if isinstance(operand, Same) and operand.node.number in self.at:
+            low = max(low, self.at[operand.node.number] // self.length + 1)
         self.first, self.last = low, max(high, low)
 
-    def _agrees(self, what: Operand, j: int, k: int, t: int) -> bool:
+    def _agrees(self, operand: Operand, j: int, k: int, t: int) -> bool:
         a = self.get(j, t).args[k]
-        if isinstance(what, Same):
-            return a is what.node
-        if isinstance(what, EarlierNode):
-            return t >= what.delay and a is self.get(what.place, t - what.delay)
+        if isinstance(operand, Same):
+            return a is operand.node
+        if isinstance(operand, EarlierNode):
+            return t >= operand.delay and a is self.get(operand.place, t - operand.delay)
         i = self.at.get(a.number, -1)
         if i >= 0 and i % self.length not in self.views:
             return False
         like = self.get(j, self.middle).args[k]
-        if isinstance(what, Numbers):
+        if isinstance(operand, Numbers):
             return a.kind is CONSTANT and (a.shape, a.dtype) == (like.shape, like.dtype)
-        offset = what.offset + (t - self.middle) * what.step
-        return self.roller.resolve(a) == (what.base, offset, what.strides)
+        offset = operand.offset + (t - self.middle) * operand.step
+        return self.roller.resolve(a) == (operand.base, offset, operand.strides)
 
     def _drop_first_steps(self) -> bool:
         """Leave out first steps until the initial values of the carry are computed before the loop."""
@@ -232,9 +232,9 @@ class Repetition:
                 return False
             begun = [
                 self.get(j, self.first + t).args[k]
-                for (j, k), what in self.operands.items()
-                if isinstance(what, EarlierNode)
-                for t in range(what.delay)
+                for (j, k), operand in self.operands.items()
+                if isinstance(operand, EarlierNode)
+                for t in range(operand.delay)
             ]
             if not any(map(self.holds, begun)):
                 return True
@@ -248,7 +248,7 @@ class Repetition:
 
     def list_long_delays(self) -> list[int]:
         """Return after how many steps values are used that are used later than a loop supports."""
-        delays = {what.delay for what in self.operands.values() if isinstance(what, EarlierNode)}
+        delays = {operand.delay for operand in self.operands.values() if isinstance(operand, EarlierNode)}
         return sorted(d for d in delays if d > max(MAX_DELAY, MAX_PERIODS_OF_STEP))
 
     def is_worthwhile(self) -> bool:
@@ -261,12 +261,12 @@ class Repetition:
 
     def find_operand(self, j: int, k: int) -> Operand:
         """Return the class of an operand, adjusted to the first step."""
-        what = self.operands[j, k]
-        if isinstance(what, Row):
-            return what._replace(offset=what.offset + (self.first - self.middle) * what.step)
-        if isinstance(what, Numbers):
+        operand = self.operands[j, k]
+        if isinstance(operand, Row):
+            return operand._replace(offset=operand.offset + (self.first - self.middle) * operand.step)
+        if isinstance(operand, Numbers):
             return Numbers(tuple(self.get(j, t).args[k] for t in range(self.first, self.last)))
-        return what
+        return operand
 
 
 # ---- writing the graph
@@ -280,7 +280,7 @@ class Roller:
 
     def __init__(self, graph: Graph, part: float, target: Target, options: Options) -> None:
         self.graph, self.target, self.options = graph, target, options
-        self.new, self.made = graph.copy_inputs()
+        self.new, self.new_nodes = graph.copy_inputs()
         leaves: set[int] = set()  # inputs, constants, and views of these
         for n in graph.nodes:
             if n.kind.is_leaf or (n.kind is VIEW and n.args[0].number in leaves):
@@ -313,7 +313,7 @@ class Roller:
                 self._copy_all(done, begin)
                 done = end if self._write_loop(repetition) else begin
         self._copy_all(done, len(self.nodes))
-        self.new.outputs = [self.made[o.number] for o in self.graph.outputs]
+        self.new.outputs = [self.new_nodes[o.number] for o in self.graph.outputs]
         return self.new
 
     def _find_repetition(self, period: Period) -> Repetition | None:
@@ -336,18 +336,18 @@ class Roller:
             self._copy(n)
 
     def _copy(self, n: Node) -> None:
-        args = [self.made[a.number] for a in n.args]
+        args = [self.new_nodes[a.number] for a in n.args]
         if n.kind is VIEW:
-            self.made[n.number] = add_view(self.new, args[0], n.shape, n.data, n.line)
+            self.new_nodes[n.number] = add_view(self.new, args[0], n.shape, n.data, n.line)
         elif n.kind is PIECES and len(args) >= periods.MIN_STEPS:
             data, args = join_pieces(self.new, n, args)
-            self.made[n.number] = self.new.add(PIECES, args, n.shape, n.dtype, data, n.line)
+            self.new_nodes[n.number] = self.new.add(PIECES, args, n.shape, n.dtype, data, n.line)
         else:
-            self.made[n.number] = self.new.copy_node(n, args)
+            self.new_nodes[n.number] = self.new.copy_node(n, args)
 
     def resolve(self, n: Node) -> Place:
         """Return the place of the elements of an old node, in a node of the new graph if that exists already."""
-        node = self.made.get(n.number)
+        node = self.new_nodes.get(n.number)
         if node is not None:
             return resolve_view(node)
         if n.kind is not VIEW:
@@ -358,7 +358,7 @@ class Roller:
     def find_new(self, base: Node) -> Node:
         """Return the node of the new graph for one of either graph."""
         old = self.graph.nodes
-        return self.made[base.number] if base.number < len(old) and old[base.number] is base else base
+        return self.new_nodes[base.number] if base.number < len(old) and old[base.number] is base else base
 
     def _write_loop(self, repetition: Repetition) -> bool:
         """Write a loop instead of the steps of a repetition; return whether machine code supports it."""
@@ -405,9 +405,9 @@ class LoopWriter:
     def _choose_direction(self) -> bool:
         """Return whether most inputs of the steps are stored in the opposite order."""
         repetition, total = self.repetition, 0
-        for (j, k), what in repetition.operands.items():
-            if isinstance(what, Row):
-                total += np.sign(what.step).item() * repetition.get(j, repetition.middle).args[k].nbytes
+        for (j, k), operand in repetition.operands.items():
+            if isinstance(operand, Row):
+                total += np.sign(operand.step).item() * repetition.get(j, repetition.middle).args[k].nbytes
         return total < 0
 
     # ---- the body
@@ -415,10 +415,10 @@ class LoopWriter:
     def _write_body(self) -> None:
         repetition, body = self.repetition, self.body
         operands = {at: repetition.find_operand(*at) for at in repetition.operands}
-        inputs: dict[tuple[int, int], Given] = {}
+        inputs: dict[tuple[int, int], BodyValue] = {}
         for make in (self._add_constant, self._add_chain, self._add_row):  # the order of the inputs of a loop
-            for (j, k), what in operands.items():
-                found = make(what, j, k)
+            for (j, k), operand in operands.items():
+                found = make(operand, j, k)
                 if found is not None:
                     inputs[j, k] = found
         for j in repetition.places:
@@ -437,56 +437,58 @@ class LoopWriter:
         self.body.outputs = [self._find_next(i, chain) for i, chain in self.carried]
         self.body.outputs += [self.inner[j] for j in self.stacked]
 
-    def _use(self, what: Operand, found: Given | None, like: Node) -> Node:
-        if isinstance(what, EarlierNode) and not what.delay:
-            return self.inner[what.place]
+    def _use(self, operand: Operand, found: BodyValue | None, like: Node) -> Node:
+        if isinstance(operand, EarlierNode) and not operand.delay:
+            return self.inner[operand.place]
         assert found is not None
         x, view = found
         if view is None:
             return x
         return self.body.add(VIEW, (x,), like.shape, like.dtype, view, like.line)
 
-    def _add_constant(self, what: Operand, j: int, k: int) -> Given | None:
-        if not isinstance(what, Same):
+    def _add_constant(self, operand: Operand, j: int, k: int) -> BodyValue | None:
+        if not isinstance(operand, Same):
             return None
-        x = self.roller.made[what.node.number]
+        x = self.roller.new_nodes[operand.node.number]
         if x.number not in self.constants:
             self.constants[x.number] = x, self.body.add_input(x.shape, x.dtype)
         return self.constants[x.number][1], None
 
-    def _add_chain(self, what: Operand, j: int, k: int) -> Given | None:
-        if not isinstance(what, EarlierNode) or not what.delay:
+    def _add_chain(self, operand: Operand, j: int, k: int) -> BodyValue | None:
+        if not isinstance(operand, EarlierNode) or not operand.delay:
             return None
         repetition = self.repetition
-        begin = [self.roller.made[repetition.get(j, repetition.first + t).args[k].number] for t in range(what.delay)]
-        key = what.place, *(x.number for x in begin)
+        begin = [
+            self.roller.new_nodes[repetition.get(j, repetition.first + t).args[k].number] for t in range(operand.delay)
+        ]
+        key = operand.place, *(x.number for x in begin)
         if key not in self.chains:
             inputs = [self.body.add_input(x.shape, x.dtype) for x in begin]
-            self.chains[key] = Chain(what.place, begin, inputs)
+            self.chains[key] = Chain(operand.place, begin, inputs)
         return self.chains[key].inputs[0], None
 
-    def _add_row(self, what: Operand, j: int, k: int) -> Given | None:
+    def _add_row(self, operand: Operand, j: int, k: int) -> BodyValue | None:
         like = self.repetition.get(j, self.repetition.middle).args[k]
-        if isinstance(what, Numbers):
-            return self._add_numbers(what), None
-        if not isinstance(what, Row):
+        if isinstance(operand, Numbers):
+            return self._add_numbers(operand), None
+        if not isinstance(operand, Row):
             return None
-        base, size, steps = self.roller.find_new(what.base), abs(what.step), self.repetition.steps
-        low = what.offset + min(what.step * (steps - 1), 0)
+        base, size, steps = self.roller.find_new(operand.base), abs(operand.step), self.repetition.steps
+        low = operand.offset + min(operand.step * (steps - 1), 0)
         begin = low - low % size if size else 0
-        reach = low - begin + 1 + sum((length - 1) * s for length, s in zip(like.shape, what.strides, strict=True))
-        forwards = (what.step < 0) == self.reverse
-        if forwards and all(s >= 0 for s in what.strides) and reach <= size and begin + steps * size <= base.size:
-            return self._add_block(base, begin, size, like, View(low - begin, what.strides))
+        reach = low - begin + 1 + sum((length - 1) * s for length, s in zip(like.shape, operand.strides, strict=True))
+        forwards = (operand.step < 0) == self.reverse
+        if forwards and all(s >= 0 for s in operand.strides) and reach <= size and begin + steps * size <= base.size:
+            return self._add_block(base, begin, size, like, View(low - begin, operand.strides))
         offset = low if forwards else low + size * (steps - 1)
-        strides = (size if forwards else -size, *what.strides)
+        strides = (size if forwards else -size, *operand.strides)
         key = base.number, offset, strides, like.shape
         if key not in self.rows:
             x = self.new.add(VIEW, (base,), (steps, *like.shape), like.dtype, View(offset, strides), like.line)
             self.rows[key] = x, self.body.add_input(like.shape, like.dtype)
         return self.rows[key][1], None
 
-    def _add_block(self, base: Node, begin: int, size: int, like: Node, view: View) -> Given:
+    def _add_block(self, base: Node, begin: int, size: int, like: Node, view: View) -> BodyValue:
         """Add as an input the contiguous block that contains the elements of one step."""
         key = base.number, begin, size
         is_whole = prod(like.shape) == size and is_in_order(like.shape, view)
@@ -498,18 +500,18 @@ class LoopWriter:
         row = self.rows[key][1]
         return row, None if is_whole and row.shape == like.shape else view
 
-    def _add_numbers(self, what: Numbers) -> Node:
-        stacked = np.stack([n.data for n in what.nodes[:: -1 if self.reverse else 1]])
+    def _add_numbers(self, operand: Numbers) -> Node:
+        stacked = np.stack([n.data for n in operand.nodes[:: -1 if self.reverse else 1]])
         x = self.new.add_constant(stacked)
         if x.number not in self.rows:
-            self.rows[x.number] = x, self.body.add_input(what.nodes[0].shape, what.nodes[0].dtype)
+            self.rows[x.number] = x, self.body.add_input(operand.nodes[0].shape, operand.nodes[0].dtype)
         return self.rows[x.number][1]
 
     # ---- the loop
 
     def write_loop(self) -> None:
         """Write the loop, and replace the nodes of its steps by its results."""
-        repetition, new, new_nodes = self.repetition, self.new, self.roller.made
+        repetition, new, new_nodes = self.repetition, self.new, self.roller.new_nodes
         operands = [x for x, _ in self.constants.values()] + [chain.begin[i] for i, chain in self.carried]
         operands += [x for x, _ in self.rows.values()]
         counts = len(self.constants), len(self.carried), repetition.steps

@@ -267,7 +267,7 @@ class ComplexSplitter:
 
     def __init__(self, graph: Graph, options: Options) -> None:
         self.old, self.options = graph, options
-        self.new, self.made = graph.copy_inputs()  # the new nodes of real ones, and complex ones that are arrays
+        self.new, self.new_nodes = graph.copy_inputs()  # the new nodes of real ones, and complex ones that are arrays
         self.parts: dict[int, Pair] = {}  # of complex nodes
 
     def split(self) -> Graph:
@@ -280,15 +280,15 @@ class ComplexSplitter:
 
     def _add(self, n: Node) -> None:
         if not any(_is_complex(x.dtype) for x in (n, *n.args)):
-            self.made[n.number] = self._keep(n)
+            self.new_nodes[n.number] = self._keep(n)
             return
         found = self._split_node(n)
         if found is None:
-            self.made[n.number] = self._keep(n)
+            self.new_nodes[n.number] = self._keep(n)
         elif _is_complex(n.dtype):
             self.parts[n.number] = found
         else:
-            self.made[n.number] = self._fit(found[0], n)
+            self.new_nodes[n.number] = self._fit(found[0], n)
 
     def _keep(self, n: Node) -> Node:
         return self.new.copy_node(n, [self._find_array(a) for a in n.args])
@@ -297,15 +297,15 @@ class ComplexSplitter:
 
     def _find_array(self, n: Node) -> Node:
         """Return a node as one array, in which complex numbers are joined."""
-        if n.number not in self.made:
+        if n.number not in self.new_nodes:
             re, im = self.parts[n.number]
             parts = [self._fit(x, n) for x in (re, _find_imag((re, im)))]
-            self.made[n.number] = self.new.add(JOIN, parts, n.shape, n.dtype, None, n.line)
-        return self.made[n.number]
+            self.new_nodes[n.number] = self.new.add(JOIN, parts, n.shape, n.dtype, None, n.line)
+        return self.new_nodes[n.number]
 
     def _find_parts(self, n: Node) -> Pair:
         if not _is_complex(n.dtype):
-            return RealNode(self.new, self.made[n.number]), None
+            return RealNode(self.new, self.new_nodes[n.number]), None
         if n.number not in self.parts:
             self.parts[n.number] = self._split_array(n)
         return self.parts[n.number]
@@ -316,7 +316,7 @@ class ComplexSplitter:
             is_real = not (n.data.imag.any() or np.signbit(n.data.imag).any())
             im = None if is_real else RealNode(g, g.add_constant(n.data.imag))
             return RealNode(g, g.add_constant(n.data.real)), im
-        both = g.add(SPLIT, (self.made[n.number],), (2, *n.shape), _get_float(n.dtype), None, n.line)
+        both = g.add(SPLIT, (self.new_nodes[n.number],), (2, *n.shape), _get_float(n.dtype), None, n.line)
         return self._take_parts(both, n.shape)
 
     def _take_parts(self, both: Node, shape: tuple[int, ...]) -> Pair:
@@ -409,7 +409,7 @@ class ComplexSplitter:
             for a, pair, own in zip(n.args, pairs, which, strict=True):
                 x = pair[part if own else 0]
                 like = Node(a.kind, (), a.shape, _get_float(a.dtype), None, 0, a.line)
-                args.append(self._fit(_find_imag(pair) if x is None else x, like) if own else self.made[a.number])
+                args.append(self._fit(_find_imag(pair) if x is None else x, like) if own else self.new_nodes[a.number])
             data = n.data._replace(fill=0.0 if part else n.data.fill) if n.kind is PIECES else n.data
             parts.append(RealNode(self.new, self._view(n, args[0], kind) if n.kind is VIEW else self.new.add(
                 n.kind, args, n.shape, kind, data, n.line
