@@ -7,7 +7,7 @@ the row is in the cache.  A fold over all axes, or over the leading ones, is kno
 
 A ``Use`` of a value has an offset and strides, in elements, along the axes of the kernel.  A node of the kernel can use
 a value of the same kernel without loading it only if these strides are those by which the kernel computes the value
-(``Kernel.natural``).  Cheap values are not stored but computed at each use: they are virtual.
+(``Kernel.find_strides``).  Cheap values are not stored but computed at each use: they are virtual.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Kernel:
         rows = f" by rows of {list(self.axes[self.split :])}" if self.split else ""
         return f"kernel {list(self.axes)}{rows}: {', '.join(n.name for n in self.nodes)}"
 
-    def natural(self, node: Node) -> tuple[int, ...]:
+    def find_strides(self, node: Node) -> tuple[int, ...]:
         """Return the strides, along the axes of the kernel, by which it computes a value, or stores a stack."""
         if node.kind is STACK:
             return tuple(node.shape[-1] * step for step in compute_strides(self.axes))
@@ -106,7 +106,7 @@ class Kernel:
     def makes(self, use: Use) -> bool:
         """Return whether this kernel computes the elements of a use, so that they need not be loaded."""
         level = self.levels.get(use.node.number) if use.node.kind is not STACK else None
-        return level in (FULL, ROW) and use.offset == 0 and use.strides == self.natural(use.node)
+        return level in (FULL, ROW) and use.offset == 0 and use.strides == self.find_strides(use.node)
 
 
 class Fused(NamedTuple):
@@ -193,15 +193,18 @@ READS: dict[Kind, Callable[[Node], list[Use]]] = {PIECES: locate_pieces, TAKE: l
 class Fusion:
     """Builds the kernels of a graph, node by node."""
 
-    def __init__(self, graph: Graph, again: frozenset[int] = frozenset(), later: frozenset[int] = frozenset()) -> None:
-        self.graph, self.again, self.later, self.users = graph, again, later, graph.find_users()
+    def __init__(
+        self, graph: Graph, rematerialized: frozenset[int] = frozenset(), later_pieces: frozenset[int] = frozenset()
+    ) -> None:
+        self.graph, self.users = graph, graph.find_users()
+        self.rematerialized, self.later_pieces = rematerialized, later_pieces  # numbers of nodes
         self.wanted = {o.number for o in graph.outputs}
         self.kernels: list[Kernel] = []
-        self.others: list[tuple[Node, int]] = []
+        self.calls: list[tuple[Node, int]] = []  # each with a bit set of the kernels that must run before
         self.home: dict[int, Kernel] = {}
         self.before: dict[int, int] = {}  # by call: a bit set of the kernels that must run before
         self.needed = 0  # a bit set of the kernels that another kernel or call needs
-        self.known: dict[int, list[Use]] = {}  # results of ``needs``, by node
+        self.known_needs: dict[int, list[Use]] = {}  # results of ``list_needs``, by node
         self.depth: dict[int, int] = {}  # by node: the length of the longest chain of values that lead to it
         self.virtual: set[int] = set()
         self.is_long = sum(estimate_cost(n) for n in graph.nodes if n.kind.fuses) > LONG_PROGRAM_COST
@@ -217,7 +220,7 @@ class Fusion:
             return False
         if any(u.kind.reads_memory and not self._is_spread(n, u) for u in self.users[n.number]):
             return False
-        if n.number in self.again or (n.dtype == bool and estimate_cost(n) <= MAX_RECOMPUTED_COST):
+        if n.number in self.rematerialized or (n.dtype == bool and estimate_cost(n) <= MAX_RECOMPUTED_COST):
             return True
         return count_node_instructions(n) <= 1 and sum(not is_number(a) for a in n.args) <= 1  # it reads one array
 
@@ -231,35 +234,36 @@ class Fusion:
         elementwise = all(u.kind.fuses and not u.kind.reads_memory for u in self.users[view.number])
         return elementwise and is_same == compute_strides(squeeze(n.shape))
 
-    def uses(self, use: Use) -> Iterator[Use]:
+    def list_stored_uses(self, use: Use) -> Iterator[Use]:
         """Yield the uses of stored or computed nodes that a use needs, through nodes that are computed at each use."""
         node = use.node
         if is_number(node):
             return
         if node.number in self.virtual:
             for arg in node.args:
-                yield from self.uses(use_argument(use, arg))
+                yield from self.list_stored_uses(use_argument(use, arg))
         else:
             yield use
 
-    def needs(self, n: Node) -> list[Use]:
+    def list_needs(self, n: Node) -> list[Use]:
         """Return the uses that a node needs, along its own axes, or for a fold along those of its argument."""
-        if n.number not in self.known:
+        if n.number not in self.known_needs:
             if n.kind in READS:
-                self.known[n.number] = READS[n.kind](n)
+                self.known_needs[n.number] = READS[n.kind](n)
             else:
                 shape = find_loop_shape(n)
-                self.known[n.number] = [u for a in n.args for u in self.uses(use_node(a, shape))]
-        return self.known[n.number]
+                self.known_needs[n.number] = [u for a in n.args for u in self.list_stored_uses(use_node(a, shape))]
+        return self.known_needs[n.number]
 
     def run(self) -> Fused:
+        """Return the kernels and calls of the graph."""
         for n in self.graph.nodes:
             if n.kind.fuses and n.number not in self.virtual:
-                self._place(n)
+                self._add_node(n)
             elif n.kind.is_call:
-                self._call(n)
+                self._add_call(n)
             elif n.kind is VIEW and self._must_be_laid_out(n):
-                self._place(n)
+                self._add_node(n)
         return Fused(self._order_steps(), self._find_stored(), frozenset(self.virtual), self.graph.find_shared())
 
     def _must_be_laid_out(self, n: Node) -> bool:
@@ -267,44 +271,44 @@ class Fusion:
         users = self.users[n.number]
         return n.number in self.wanted or any(find_stored_base(u, n) is n for u in users if u.kind.reads_memory)
 
-    def _call(self, n: Node) -> None:
+    def _add_call(self, n: Node) -> None:
         """Add a node that is a call of its own."""
         mask = 0
         for a in n.args:
-            mask |= self._reach(find_stored_base(n, a))
+            mask |= self._find_kernels_before(find_stored_base(n, a))
         self.before[n.number] = mask
         self.needed |= mask
-        self.others.append((n, mask))
+        self.calls.append((n, mask))
 
-    def _reach(self, node: Node) -> int:
+    def _find_kernels_before(self, node: Node) -> int:
         """Return a bit set of the kernels that must run before a node's value is known."""
         if node.number in self.home:
             k = self.home[node.number]
             return k.before | 1 << k.number
         return self.before.get(node.number, 0)
 
-    def _place(self, n: Node) -> None:
+    def _add_node(self, n: Node) -> None:
         """Add a node to the first kernel that can compute it, or to a new one."""
-        needs = [Use(n.args[0], n.data.offset, use_node(n, n.shape).strides)] if n.kind is VIEW else self.needs(n)
+        needs = [Use(n.args[0], n.data.offset, use_node(n, n.shape).strides)] if n.kind is VIEW else self.list_needs(n)
         axes = squeeze(find_loop_shape(n))
         own_depth = 1 + max((self.depth[a.number] for a in n.args if a.number in self.virtual), default=0)
         cost = estimate_cost(n)
         for k in self._list_candidates(n, needs):
-            fits = self._depth(needs, k) + own_depth <= MAX_DEPTH and k.can_add(n, cost, self.is_long)
-            level = self._level(n, k, axes, needs) if fits else ""
+            fits = self._find_depth(needs, k) + own_depth <= MAX_DEPTH and k.can_add(n, cost, self.is_long)
+            level = self._find_level(n, k, axes, needs) if fits else ""
             if level and not self._needs_other_after(needs, k):
                 break
         else:
             k = Kernel(len(self.kernels), axes)
             self.kernels.append(k)
-            level = self._level(n, k, axes, needs)
-        self.depth[n.number] = self._depth(needs, k) + own_depth
+            level = self._find_level(n, k, axes, needs)
+        self.depth[n.number] = self._find_depth(needs, k) + own_depth
         # nothing joins it: the copy is a kernel by itself
         k.cost += MAX_KERNEL_COST if is_large_transposed(n) else cost
         k.folds += n.kind is FOLD
         mask = 0
         for u in needs:
-            mask |= self._reach(u.node)
+            mask |= self._find_kernels_before(u.node)
         self._join(n, k, level, mask)
 
     def _list_candidates(self, n: Node, needs: list[Use]) -> list[Kernel]:
@@ -312,13 +316,19 @@ class Fusion:
         near = [self.home[u.node.number] for u in needs if u.node.number in self.home]
         near.sort(key=lambda k: -k.number)
         recent = self.kernels[: -RECENT_KERNELS - 1 : -1]
-        return [k for k in recent if k not in near] if n.number in self.later else list(dict.fromkeys([*near, *recent]))
+        return (
+            [k for k in recent if k not in near]
+            if n.number in self.later_pieces
+            else list(dict.fromkeys([*near, *recent]))
+        )
 
     def _needs_other_after(self, needs: list[Use], k: Kernel) -> bool:
         """Return whether a node needs another kernel that must run after ``k``, so that it cannot be part of ``k``."""
-        return any(self._reach(u.node) >> k.number & 1 for u in needs if self.home.get(u.node.number) is not k)
+        return any(
+            self._find_kernels_before(u.node) >> k.number & 1 for u in needs if self.home.get(u.node.number) is not k
+        )
 
-    def _depth(self, needs: list[Use], k: Kernel) -> int:
+    def _find_depth(self, needs: list[Use], k: Kernel) -> int:
         """Return the length of the longest chain of values of a kernel that leads to these uses."""
         return max((self.depth[u.node.number] for u in needs if self.home.get(u.node.number) is k), default=0)
 
@@ -350,7 +360,7 @@ class Fusion:
         kept = [i for i, length in enumerate(shape) if length != 1]
         return [kept.index(a) for a in n.data.axes if shape[a] != 1]
 
-    def _level(self, n: Node, k: Kernel, axes: tuple[int, ...], needs: list[Use]) -> str:
+    def _find_level(self, n: Node, k: Kernel, axes: tuple[int, ...], needs: list[Use]) -> str:
         """Return the level at which a kernel could compute a node; an empty string if it cannot."""
         row = n.kind.is_elementwise and axes != k.axes and _are_row_axes(k, axes)
         if (axes != k.axes and not row) or (n.kind is TAKE and self._takes_from(n, k)):
@@ -362,13 +372,13 @@ class Fusion:
         if row:
             levels = {k.levels[u.node.number] for u in inner}
             return ROW if levels and FULL not in levels else ""
-        return self._fold_level(n, k, len(axes)) if n.kind is FOLD else FULL
+        return self._find_fold_level(n, k, len(axes)) if n.kind is FOLD else FULL
 
     def _takes_from(self, n: Node, k: Kernel) -> bool:
         """Return whether a kernel computes the rows that a node takes, or their positions: both must be in memory."""
         return find_contiguous(n.args[0])[0].number in k.levels or k.levels.get(n.args[1].number) == ROW
 
-    def _fold_level(self, n: Node, k: Kernel, rank: int) -> str:
+    def _find_fold_level(self, n: Node, k: Kernel, rank: int) -> str:
         """Return the level at which a kernel with ``rank`` axes could compute a fold; an empty string if it cannot."""
         folded = self._list_folded_axes(n)
         if not folded:
@@ -383,7 +393,7 @@ class Fusion:
     def _find_stored(self) -> frozenset[int]:
         """Return the numbers of the nodes that are stored: outputs, and what other kernels or calls use."""
         stored = set(self.wanted)
-        for n, _ in self.others:
+        for n, _ in self.calls:
             stored.add(n.number)
             stored.update(find_stored_base(n, a).number for a in n.args)
         for k in self.kernels:
@@ -391,25 +401,27 @@ class Fusion:
                 if n.kind is VIEW:
                     stored.update((n.number, n.args[0].number))
                     continue
-                for u in self.needs(n):
+                for u in self.list_needs(n):
                     if self.home.get(u.node.number) is not k:
                         stored.add(u.node.number)
         return frozenset(stored)
 
     def _order_steps(self) -> tuple[Kernel | Node, ...]:
         """Return kernels and calls, each after what it needs, otherwise in the order of the program."""
-        steps: list[Kernel | Node] = [*self.kernels, *(n for n, _ in self.others)]
+        steps: list[Kernel | Node] = [*self.kernels, *(n for n, _ in self.calls)]
         places = [s.nodes[-1].number if isinstance(s, Kernel) else s.number for s in steps]
         maker = {n.number: i for i, k in enumerate(self.kernels) for n in k.nodes}
-        maker.update({n.number: i + len(self.kernels) for i, (n, _) in enumerate(self.others)})
-        needs = [{maker[n.number] for n in self._direct(s) if n.number in maker} - {i} for i, s in enumerate(steps)]
+        maker.update({n.number: i + len(self.kernels) for i, (n, _) in enumerate(self.calls)})
+        needs = [{maker[n.number] for n in self._list_read(s) if n.number in maker} - {i} for i, s in enumerate(steps)]
         return tuple(steps[i] for i in order_by_needs(places, needs))
 
-    def _direct(self, step: Kernel | Node) -> list[Node]:
+    def _list_read(self, step: Kernel | Node) -> list[Node]:
         """Return the nodes of other steps that a step reads."""
         if isinstance(step, Kernel):
             return [
-                u.node for n in step.nodes for u in (self.needs(n) if n.kind is not VIEW else [use_node(n, n.shape)])
+                u.node
+                for n in step.nodes
+                for u in (self.list_needs(n) if n.kind is not VIEW else [use_node(n, n.shape)])
             ]
         return [find_stored_base(step, a) for a in step.args]
 
@@ -417,9 +429,11 @@ class Fusion:
 def fuse(graph: Graph) -> Fused:
     """Return the kernels and calls of a legalized graph."""
     first = Fusion(graph).run()
-    again = RematerializedValues(graph, first).run()
-    later = find_later_pieces(graph, first)
-    return Fusion(graph, frozenset(again), frozenset(later)).run() if again or later else first
+    rematerialized = RematerializedValues(graph, first).run()
+    later_pieces = find_later_pieces(graph, first)
+    if not rematerialized and not later_pieces:
+        return first
+    return Fusion(graph, frozenset(rematerialized), frozenset(later_pieces)).run()
 
 
 def find_later_pieces(graph: Graph, fused: Fused) -> set[int]:
@@ -438,22 +452,23 @@ class RematerializedValues:
     """Finds stored values that are better computed again, from other stored values, where they are used."""
 
     def __init__(self, graph: Graph, fused: Fused) -> None:
-        self.graph, self.made, self.users = graph, fused, graph.find_users()
+        self.graph, self.fused, self.users = graph, fused, graph.find_users()
         self.wanted = {o.number for o in graph.outputs}
-        self.found: set[int] = set()
+        self.chosen: set[int] = set()  # numbers of the nodes that are computed again
         self.until: dict[int, int] = {}  # by stored value: the last node that needs it
         for n in reversed(graph.nodes):
             self.until[n.number] = max((self._find_last_use(u) for u in self.users[n.number]), default=n.number)
 
     def _find_last_use(self, u: Node) -> int:
-        passed_on = u.kind is VIEW or u.number in self.made.virtual or u.number in self.found
+        passed_on = u.kind is VIEW or u.number in self.fused.virtual or u.number in self.chosen
         return self.until[u.number] if passed_on else u.number
 
     def run(self) -> set[int]:
+        """Return the numbers of the nodes that are better computed again."""
         for n in self.graph.nodes:
-            if n.number in self.made.stored and n.number not in self.wanted and n.number not in self.made.virtual:
-                self._try(n)
-        return self.found
+            if n.number in self.fused.stored and n.number not in self.wanted and n.number not in self.fused.virtual:
+                self._choose(n)
+        return self.chosen
 
     def _is_cheap(self, n: Node) -> bool:
         """Return whether a node is elementwise and cheap enough to be computed again at each use."""
@@ -469,7 +484,7 @@ class RematerializedValues:
             m = waiting.pop()
             if is_number(m) or m.number in cone:
                 continue
-            if m is not n and (m.kind is INPUT or m.number in self.made.stored):
+            if m is not n and (m.kind is INPUT or m.number in self.fused.stored):
                 sources[m.number] = m
             elif not self._is_cheap(m):
                 return set(), {}
@@ -490,7 +505,7 @@ class RematerializedValues:
         most = MAX_SPREAD_NODES if len(self.users[n.number]) == 1 else MAX_RECOMPUTED_COST
         while waiting:
             m = waiting.pop()
-            is_single = m is n or m.number in self.found or len(self.users[m.number]) == 1
+            is_single = m is n or m.number in self.chosen or len(self.users[m.number]) == 1
             if not is_single or m.shape != n.shape or not self._is_cheap(m) or m.number in self.wanted:
                 return set()
             cone.add(m.number)
@@ -499,13 +514,13 @@ class RematerializedValues:
             waiting += [a for a in m.args if MIN_SPREAD_RATIO * resolve_view(a)[0].size > n.size]
         return cone
 
-    def _try(self, n: Node) -> None:
+    def _choose(self, n: Node) -> None:
         """Mark a value to be computed at each use, if that takes less memory than storing it."""
         if n.size > MAX_CACHED_ELEMENTS and (spread := self._find_spread(n)):
-            self.found |= spread
+            self.chosen |= spread
             return
         cone, sources = self._find_cone(n)
-        if not sources or self.found & sources.keys():
+        if not sources or self.chosen & sources.keys():
             return
         end, start = self.until[n.number], max(sources)  # it could be computed when the last of them is known
         kept = 0  # bytes times steps for which the sources would have to be kept longer
@@ -513,7 +528,7 @@ class RematerializedValues:
             others = (self._find_last_use(u) for u in self.users[x.number] if u.number not in cone)
             kept += x.nbytes * max(end - max(start, *others, 0), 0) if x.kind is not INPUT else 0
         if kept <= n.nbytes * (end - start) // len(sources):
-            self.found |= cone
+            self.chosen |= cone
             self.until.update({number: max(self.until[number], end) for number in sources})
 
 

@@ -36,7 +36,7 @@ def find_overwritable(plan: LoopPlan) -> frozenset[tuple[int, int]]:
 
 def _find_operands(plan: LoopPlan, z: Node) -> list[Node]:
     """Return the operands, computed by other steps, of which elements are read only where those of ``z`` are stored."""
-    kernel, strides = plan.kernel, plan.kernel.natural(z)
+    kernel, strides = plan.kernel, plan.kernel.find_strides(z)
     elsewhere = {u.node.number for u in plan.loads if u.offset or u.strides != strides}
     elsewhere |= {find_contiguous(n.args[0])[0].number for n in kernel.nodes if n.kind is TAKE}
     others = elsewhere | kernel.levels.keys()
@@ -67,7 +67,7 @@ class AccessOrder:
         for number in range(plan.passes):
             seen: set[Use] = set()  # a pass loads an element once, and then has it in a register
             for n in plan.results[number]:
-                uses = plan.uses_of(n) if n.kind is FOLD else [Use(n, 0, self.kernel.natural(n))]
+                uses = plan.list_uses(n) if n.kind is FOLD else [Use(n, 0, self.kernel.find_strides(n))]
                 for node in self._reads(uses, number, seen):
                     self.read[node.number] = time
                 if n.kind is not FOLD:
@@ -89,10 +89,10 @@ class AccessOrder:
                 if self._has_value(node, number):
                     continue
                 if node.kind in READS:  # they load elements from memory even if the kernel computes their arguments
-                    yield from (u.node for u in plan.uses_of(node))
-                    waiting += [(u, loaded) for u in plan.uses_of(node) if kernel.makes(u)]
+                    yield from (u.node for u in plan.list_uses(node))
+                    waiting += [(u, loaded) for u in plan.list_uses(node) if kernel.makes(u)]
                 else:
-                    waiting += [(u, known) for u in plan.uses_of(node)]
+                    waiting += [(u, known) for u in plan.list_uses(node)]
             elif node.number in self.fused.virtual:
                 waiting += [(use_argument(use, a), known) for a in node.args]
             else:

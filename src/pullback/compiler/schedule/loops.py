@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pullback.compiler.builder import first_lanes, last_lanes
 from pullback.compiler.ir.graph import Node, is_number, squeeze
 from pullback.compiler.ir.kinds import FOLD, PIECES, STACK, TAKE, VIEW, Kind
+from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.cost import estimate_cost, is_minor
 from pullback.compiler.schedule.fuse import (
     AFTER,
@@ -59,9 +60,7 @@ MAX_COST_AT_ONCE = 4  # cost of an element in such rows
 MAX_ROW_BYTES = 4096  # bytes of such a row: the CPU prefetches several longer ones too late
 MIN_SHARED_COST = 24  # cost of a pass from which on the loop over whole vectors computes the last one, too
 MAX_SHARED_SHARE = 1 / 100  # of the elements that it may compute twice for that
-TILE_ROWS = (
-    16  # rows of a block that is read by tiles, if the second-level cache holds the array: they fill cache lines
-)
+TILE_ROWS = 16  # rows of a block that is read by tiles and fills cache lines, if the second-level cache holds the array
 LARGE_TILE_ROWS = 64  # the same for larger arrays, of which the CPU prefetches neighbouring lines
 TILE_ROW_BYTES = 512  # of a row of such a block
 MAX_TILE_SIDE = 8  # rows and columns of the squares that a tile is transposed by
@@ -175,7 +174,7 @@ class LoopPlan:
         width = f"width {self.width}, registers {self.width // self.lanes}, block {self.block}"
         return f"rows {rows}, columns {columns}, {width}, passes {self.passes}"
 
-    def uses_of(self, n: Node) -> list[Use]:
+    def list_uses(self, n: Node) -> list[Use]:
         """Return the uses of a node's arguments along the axes of the kernel."""
         if n.kind is VIEW:
             return [Use(n.args[0], n.data.offset, use_node(n, n.shape).strides)]
@@ -186,21 +185,21 @@ class LoopPlan:
         missing = len(self.kernel.axes) - len(squeeze(shape))
         return [u._replace(strides=u.strides + (0,) * missing) for u in uses]
 
-    def leaves(self, use: Use) -> list[Use]:
+    def list_leaves(self, use: Use) -> list[Use]:
         """Return the uses that a use is computed from: those that are loaded, or computed in the kernel."""
         node = use.node
         if is_number(node):
             return []
         if node.number in self.fused.virtual and not self.kernel.makes(use):
-            return [leaf for a in node.args for leaf in self.leaves(use_argument(use, a))]
+            return [leaf for a in node.args for leaf in self.list_leaves(use_argument(use, a))]
         return [use]
 
     def _find_loads(self) -> list[Use]:
         """Return the uses that the kernel loads from memory."""
         found: dict[Use, None] = {}
         for n in self.kernel.nodes:
-            for use in self.uses_of(n):
-                for leaf in self.leaves(use):
+            for use in self.list_uses(n):
+                for leaf in self.list_leaves(use):
                     if not self.kernel.makes(leaf):
                         found[leaf] = None
         return list(found)
@@ -222,7 +221,7 @@ class LoopPlan:
             found[use.node.number] = min(use.offset, found.get(use.node.number, use.offset))
         return {number: at for number, at in found.items() if at > 0 and number not in self.kernel.levels}
 
-    def begin(self, use: Use) -> str:
+    def find_begin(self, use: Use) -> str:
         """Return the offset of a use's first element from the address that the kernel is given."""
         return str(use.offset - self.base_offsets.get(use.node.number, 0))
 
@@ -240,7 +239,7 @@ class LoopPlan:
     def _merge_axes(self) -> tuple[list[Axis], list[Axis]]:
         """Return the axes over rows and along them, merged where all strides allow it."""
         lengths = self.kernel.axes
-        stepping = [u.strides for u in self.loads] + [self.kernel.natural(n) for n in self.stored]
+        stepping = [u.strides for u in self.loads] + [self.kernel.find_strides(n) for n in self.stored]
         split = self.split
 
         def merge(members: range) -> list[Axis]:
@@ -306,7 +305,10 @@ class LoopPlan:
         found: dict[int, int] = {}
         for n in self.kernel.nodes:
             known = [
-                found[u.node.number] for use in self.uses_of(n) for u in self.leaves(use) if u.node.number in found
+                found[u.node.number]
+                for use in self.list_uses(n)
+                for u in self.list_leaves(use)
+                if u.node.number in found
             ]
             found[n.number] = max(known, default=0) + (n.kind is FOLD and self.kernel.levels[n.number] == ROW)
         return found
@@ -326,7 +328,7 @@ class LoopPlan:
 
     def list_result_uses(self, n: Node) -> list[Use]:
         """Return the uses of what is reduced, stacked or stored for a result."""
-        return self.uses_of(n) if n.kind in (FOLD, STACK) else [Use(n, 0, self.kernel.natural(n))]
+        return self.list_uses(n) if n.kind in (FOLD, STACK) else [Use(n, 0, self.kernel.find_strides(n))]
 
     def _list_row_reductions(self) -> list[list[Node]]:
         """Return the reductions along the row that are computed in each pass."""
@@ -344,8 +346,8 @@ class LoopPlan:
         """Return the costly values that a later pass needs, and no array has: they are kept in scratch memory."""
         found: list[Node] = []
         for n in self.kernel.nodes:
-            for use in self.uses_of(n):
-                for u in self.leaves(use):
+            for use in self.list_uses(n):
+                for u in self.list_leaves(use):
                     m = u.node
                     later = self.kernel.levels.get(m.number) == FULL and self.stage[n.number] > self.stage[m.number]
                     if later and n.kind is FOLD and self.kernel.levels[n.number] == ROW:
@@ -362,8 +364,8 @@ class LoopPlan:
     def _sum_costs(self, n: Node) -> int:
         """Return the cost of computing an element of a value from what is loaded."""
         total = estimate_cost(n)
-        for use in self.uses_of(n):
-            for u in self.leaves(use):
+        for use in self.list_uses(n):
+            for u in self.list_leaves(use):
                 if self.kernel.levels.get(u.node.number) == FULL:
                     total += self._sum_costs(u.node)
         return total
@@ -372,7 +374,7 @@ class LoopPlan:
         """Return whether a value takes a division or the like for each element, not one for the whole row."""
         _, columns = self.axes
         inner = columns[-1].members[-1] if columns else 0
-        uses = [u for use in self.uses_of(n) for u in self.leaves(use)]
+        uses = [u for use in self.list_uses(n) for u in self.list_leaves(use)]
         if estimate_cost(n) >= SLOW_COST and any(u.strides[inner] for u in uses):
             return True
         return any(self._has_slow_op(u.node) for u in uses if self.kernel.levels.get(u.node.number) == FULL)
@@ -381,7 +383,7 @@ class LoopPlan:
         """Return the bytes that a row of a kept value takes in scratch memory: whole vectors and cache lines."""
         _, columns = self.axes
         outer = prod(a.length for a in columns[:-1])
-        return -(-outer * self.row_length * n.dtype.itemsize // 64) * 64
+        return round_up(outer * self.row_length * n.dtype.itemsize)
 
     @property
     def row_length(self) -> int:
@@ -396,7 +398,7 @@ class LoopPlan:
     def count_partial_bytes(self, n: Node) -> int:
         """Return the bytes of a part's accumulators of a reduction over rows."""
         partial = self.lay_out_partial(n)
-        return -(-partial.rows * partial.stride * max(n.dtype.itemsize, 1) // 64) * 64
+        return round_up(partial.rows * partial.stride * max(n.dtype.itemsize, 1))
 
     def lay_out_partial(self, n: Node) -> Partial:
         """Return the layout of a part's accumulators of a reduction over rows.
@@ -437,7 +439,7 @@ class LoopPlan:
     def _find_whole_loads(self) -> set[Use]:
         """Return the uses that are loaded for every element."""
         nodes = [n for n in self.kernel.nodes if n.kind not in READS]
-        return {leaf for n in nodes for use in self.uses_of(n) for leaf in self.leaves(use)}
+        return {leaf for n in nodes for use in self.list_uses(n) for leaf in self.list_leaves(use)}
 
     def find_neighbours(self, use: Use, axis: int) -> tuple[int, int]:
         """Return the first and the last offset of the uses that lie between the elements of a use along an axis.
@@ -462,20 +464,20 @@ class LoopPlan:
         inner = columns[-1].members[-1] if columns else None
         found: dict[Use, int] = {}
 
-        def look(use: Use) -> None:
-            here, node = self.kernel.makes(use), use.node
+        def add_uniform(use: Use) -> None:
+            is_computed, node = self.kernel.makes(use), use.node
             if inner is None or not use.strides[inner]:
-                if here or node.number in self.fused.virtual:
-                    computed = [u.node.number for u in self.leaves(use) if self.kernel.makes(u)]
+                if is_computed or node.number in self.fused.virtual:
+                    computed = [u.node.number for u in self.list_leaves(use) if self.kernel.makes(u)]
                     found[use] = max((self.stage[m] for m in computed), default=0)
-            elif node.number in self.fused.virtual and not here:
+            elif node.number in self.fused.virtual and not is_computed:
                 for a in node.args:
-                    look(use_argument(use, a))
+                    add_uniform(use_argument(use, a))
 
         for n in self.kernel.nodes:
             if n.kind is FOLD or self.kernel.levels[n.number] != ROW:
-                for use in self.uses_of(n):
-                    look(use)
+                for use in self.list_uses(n):
+                    add_uniform(use)
         return found
 
     def _count_lanes(self) -> int:
@@ -543,7 +545,9 @@ class LoopPlan:
             return False
         longest: dict[int, int] = {}  # cost of the longest chain of ops that ends with a node
         for n in self.kernel.nodes:
-            computed = (u.node.number for use in self.uses_of(n) for u in self.leaves(use) if self.kernel.makes(u))
+            computed = (
+                u.node.number for use in self.list_uses(n) for u in self.list_leaves(use) if self.kernel.makes(u)
+            )
             longest[n.number] = estimate_cost(n) + max((longest[m] for m in computed), default=0)
         return self.kernel.cost >= MIN_INDEPENDENT * max(longest.values(), default=1)
 

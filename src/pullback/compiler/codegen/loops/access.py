@@ -91,7 +91,7 @@ class ArrayAccess:
 
     def offset(self, use: Use) -> str:
         """Return the offset of a use's first element along the innermost axis, at the indices of the outer loops."""
-        at = self.plan.begin(use)
+        at = self.plan.find_begin(use)
         for place, stride in self._join_indices({place: use.strides[i] for i, place in self.places.items()}).items():
             at = self.code.add(at, self.code.times(place, stride))
         return at

@@ -182,7 +182,7 @@ class PieceReader:
             for i, use in enumerate(uses):
                 slot, address = f"%{code.fresh('slot')}", "null"
                 if use is not None:
-                    address, at = f"%{code.fresh('piece')}", int(self.plan.begin(use)) + i * step
+                    address, at = f"%{code.fresh('piece')}", int(self.plan.find_begin(use)) + i * step
                     whole = f"ptr {access.address(use.node)}"
                     code.entry.append(f"{address} = getelementptr {memory_type(n.dtype)}, {whole}, i64 {at}")
                 code.entry.append(f"{slot} = getelementptr ptr, ptr {table}, i64 {i}")

@@ -143,7 +143,7 @@ class RowValues:
         block = self.plan.block
         if self.plan.has_adjacent_elements:
             return self._load_adjacent(use, self.code.add(self.access.offset(use), at))
-        at = self.code.add(self.plan.begin(use), at)
+        at = self.code.add(self.plan.find_begin(use), at)
         if self.plan.is_same_for_rows(use):
             return broadcast(self.access.load(use.node, at, None, 1), block)
         if self.plan.has_adjacent_rows(use):
@@ -166,7 +166,7 @@ class RowValues:
             if n.kind is FOLD:
                 value = self._load_cell(n, "0", self.plan.block)
             else:
-                args = [self.emit_use(u) for u in self.plan.uses_of(n)]
+                args = [self.emit_use(u) for u in self.plan.list_uses(n)]
                 value = emit_node(self.code, self.plan, n, args, self.plan.block)
             self.values[n.number] = value
         return self.values[n.number]
@@ -241,7 +241,9 @@ class RowValues:
     def keep_for_rows(self, number: int) -> None:
         """Store values of the block that a pass needs row by row on the stack; reductions are there already."""
         plan = self.plan
-        used = {u.node.number for use, stage in plan.uniform_uses.items() if stage <= number for u in plan.leaves(use)}
+        used = {
+            u.node.number for use, stage in plan.uniform_uses.items() if stage <= number for u in plan.list_leaves(use)
+        }
         for n in plan.kernel.nodes:
             if n.number in used and n.kind is not FOLD:
                 write_vector(self.code, self.emit(n), self._cell(n, "0"), None)
@@ -274,7 +276,7 @@ class RowValues:
         for n in self.plan.stored:
             if n.number in self.plan.scratch.tiles:
                 tile = Tile(memory_type(n.dtype), n.dtype.itemsize, self.plan.block, inner.length)
-                use = Use(n, 0, self.plan.kernel.natural(n))
+                use = Use(n, 0, self.plan.kernel.find_strides(n))
                 self._call_tile(tile.emit_writer(self.code), inner.length, use, n.number)
 
     def _call_tile(self, function: str, length: int, use: Use, key: Any) -> None:
@@ -282,7 +284,7 @@ class RowValues:
         if ("cell", offsets) not in self.block_values:
             addresses = self.block_values["cell", offsets] = code.allocate(f"[{self.plan.block} x i64]")
             code.line(f"store <{self.plan.block} x i64> {offsets}, ptr {addresses}, align 64")
-        array = self.access.element(use.node, self.access.address(use.node), self.plan.begin(use))
+        array = self.access.element(use.node, self.access.address(use.node), self.plan.find_begin(use))
         tile = self.access.tile_place(key, use.node, "0")
         cell = self.block_values["cell", offsets]
         code.line(f"call void @{function}(ptr {array}, ptr {cell}, ptr {tile}, i64 {length})")

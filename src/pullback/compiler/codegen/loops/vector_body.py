@@ -69,7 +69,7 @@ class VectorBody:
         code, plan, access, v = self.code, self.plan, self.access, values[0]
         if n.kind is STACK:
             assert self.mask is None  # rows have at least as many elements as a vector has lanes
-            at = access.place(Use(n, 0, plan.kernel.natural(n)), self.index, self.axis)
+            at = access.place(Use(n, 0, plan.kernel.find_strides(n)), self.index, self.axis)
             access.store_together(values, access.element(n, access.address(n), at))
             return
         if n.kind is FOLD:
@@ -81,7 +81,7 @@ class VectorBody:
         if n.number in plan.fused.stored and plan.is_transposed:
             write_vector(code, v, access.tile_place(n.number, n, self.index), None)
         elif n.number in plan.fused.stored:
-            at = access.place(Use(n, 0, plan.kernel.natural(n)), self.index, self.axis)
+            at = access.place(Use(n, 0, plan.kernel.find_strides(n)), self.index, self.axis)
             pointer = access.element(n, access.address(n), at)
             if self.lanes.blends and self.lanes.mask is not None:
                 old = read_vector(code, pointer, n.dtype, v.width, None)
@@ -103,7 +103,7 @@ class VectorBody:
         if is_number(node):
             return emit_number(self.code, node, self.width)
         if use not in self.hoisted and plan.kernel.makes(use) and not self._is_kept(node) and node.kind not in READS:
-            return emit_node(self.code, plan, node, [self.value(u) for u in plan.uses_of(node)], self.width)
+            return emit_node(self.code, plan, node, [self.value(u) for u in plan.list_uses(node)], self.width)
         if use not in self.hoisted and not plan.kernel.makes(use) and node.number in plan.fused.virtual:
             return emit_node(self.code, plan, node, [self.value(use_argument(use, a)) for a in node.args], self.width)
         return self.hoisted[use] if use in self.hoisted else self._read(use)
