@@ -19,7 +19,9 @@ from pullback.errors import CompileError
 
 MAX_ISA = "PULLBACK_MAX_ISA"
 USUAL_SECOND_CACHE = 1024 * 1024  # bytes, where the system does not report them
-ALIGN = 64  # bytes of a cache line, to which memory is aligned
+LINE_BYTES = 64  # of a cache line, to which memory is aligned
+CACHE_SETS = 64  # of the first-level cache
+CONFLICT_BYTES = 1024  # lines at a multiple of this distance are often in few sets of the first-level cache
 
 
 class Target(NamedTuple):

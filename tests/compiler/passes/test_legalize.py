@@ -10,9 +10,9 @@ from exhaustive import sample
 
 import pullback as pb
 from pullback.compiler.builder import TYPES, Code, Value, code_of
-from pullback.compiler.frontend.result_inference import FrozenParams
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import LOOP, MAP
+from pullback.compiler.ir.params import FrozenParams
 from pullback.compiler.math.cost import count_instructions
 from pullback.compiler.math.functions import VectorFunctions
 from pullback.core import tree

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pullback.compiler.builder import Code, Definition, Label, define_function
-from pullback.compiler.target import ALIGN
+from pullback.compiler.target import LINE_BYTES
 
 MIN_CALLS = 48  # rows of a table; fewer calls compile as fast one by one
 MIN_SHARED_CALLS = 4  # rows of a table for each signature, on average
@@ -128,7 +128,7 @@ class CallList(Code):
         if not at.rounded:
             return address
         self.declared.add("declare ptr @llvm.ptrmask.p0.i64(ptr, i64)")
-        return self.at("i8", self.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {address}, i64 {-ALIGN})"), at.ahead)
+        return self.at("i8", self.op(f"call ptr @llvm.ptrmask.p0.i64(ptr {address}, i64 {-LINE_BYTES})"), at.ahead)
 
     def render(self, name: str, has_stack: bool) -> tuple[list[str], list[Definition]]:
         """Return the lines of the function, and the functions ``name_0``, ``name_1``, … of its tables."""
@@ -264,7 +264,7 @@ def _read_address(kind: int, place: int, rounded: bool) -> list[str]:
         lines += [
             f"%bit{x} = lshr i64 %word{x}, 15",
             f"%one{x} = and i64 %bit{x}, 1",
-            f"%less{x} = mul i64 %one{x}, {ALIGN - 1}",
+            f"%less{x} = mul i64 %one{x}, {LINE_BYTES - 1}",
             f"%mask{x} = xor i64 %less{x}, -1",
             f"%p{x} = call ptr @llvm.ptrmask.p0.i64(ptr %exact{x}, i64 %mask{x})",
         ]

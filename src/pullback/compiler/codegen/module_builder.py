@@ -16,7 +16,7 @@ from pullback.compiler.schedule.loops import LoopPlan
 from pullback.compiler.schedule.memory import Memory
 from pullback.compiler.schedule.schedule import KernelPlan
 from pullback.compiler.schedule.work import MIN_WAKING_TIME, Work
-from pullback.compiler.target import ALIGN, Options, Target
+from pullback.compiler.target import LINE_BYTES, Options, Target
 
 MANY_LINES = 16  # of a function that only calls others: optimizing a longer one takes longer than it ever saves
 
@@ -121,7 +121,7 @@ class ModuleBuilder:
             code.call_void("rouse", [integer(self.threads)], first=True)
         lines, tables = code.render(f"{named.partition('@')[2]}_calls", self._stack > 0)
         self.declared |= code.declared
-        small = [f"%small = alloca [{self._stack} x i8], align {ALIGN}"] if self._stack else []
+        small = [f"%small = alloca [{self._stack} x i8], align {LINE_BYTES}"] if self._stack else []
         attributes = "noinline optnone " if len(lines) > MANY_LINES else ""
         head = f"define {named}(ptr %slots, ptr %arena) {attributes}{{"
         self._runs += [*tables, define_function(head, [*small, *lines, *last], result)]
@@ -146,7 +146,7 @@ class ModuleBuilder:
         place = self.memory.layout.places.get(key)
         if place is None or place.slot < 0:
             return Address(ARENA, place.offset if place else 0)
-        return self._slot(place.slot, place.offset + ALIGN - 1, True) if place.lined else self._slot(place.slot)
+        return self._slot(place.slot, place.offset + LINE_BYTES - 1, True) if place.lined else self._slot(place.slot)
 
     def partial(self, number: int, plan: KernelPlan) -> Address:
         """Return the address of the partial results of a kernel's parts: on the stack, if they are small."""

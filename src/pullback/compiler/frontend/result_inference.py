@@ -1,4 +1,4 @@
-"""Infer dtype, shape and strides of results, by running ops on arrays of ones."""
+"""Infer dtype and shape of results, by running ops on arrays of ones."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Node, Shape, fingerprint
-from pullback.compiler.ir.kinds import VIEW
+from pullback.compiler.ir.graph import Shape
+from pullback.compiler.ir.params import FrozenParams
 from pullback.core.lowering import call, fold, pieces, position, scan, view
 from pullback.errors import PullbackError
 
@@ -17,23 +17,6 @@ if TYPE_CHECKING:
     from pullback.core.op import Op
 
 MAX_RUN_ELEMENTS = 4096  # of arguments: running an op on more takes noticeable time
-
-
-class FrozenParams(dict[str, Any]):
-    """Parameters of an op as a hashable dict."""
-
-    def __init__(self, params: dict[str, Any]) -> None:
-        super().__init__(params)
-        self.key = fingerprint(params) if params else ()
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FrozenParams) and self.key == other.key
-
-
-NO_PARAMS = FrozenParams({})
 
 
 @lru_cache(4096)
@@ -54,22 +37,8 @@ def infer_dtype(op: Op, dtypes: tuple[Any, ...], params: FrozenParams) -> np.dty
 
 
 def make_example(d: Any, shape: Shape = (1,)) -> Any:
+    """Return ones of a dtype; for the type of a Python number, the number 1."""
     return d(1) if isinstance(d, type) else np.ones(shape or (1,), d)
-
-
-def make_bytes_like(node: Node) -> tuple[Any, Node]:
-    """Return an array of bytes with the strides of a node, and the node whose memory it is in."""
-    if node.kind is not VIEW:
-        return np.zeros(node.shape, np.int8), node
-    base = node.args[0]
-    flat = np.zeros(base.size, np.int8)
-    return np.ndarray(node.shape, np.int8, flat, node.data.offset, node.data.strides), base
-
-
-def find_start(whole: Any, view: Node | None) -> int:
-    """Return the address at which the memory of an array from ``make_bytes_like`` begins."""
-    at: int = whole.__array_interface__["data"][0]
-    return at if view is None else at - view.data.offset
 
 
 def _make_diagonal(shape: Shape, dtype: Any) -> Any:

@@ -38,17 +38,23 @@ from pullback.compiler.frontend.indexing import (
     take_rows,
 )
 from pullback.compiler.frontend.result_inference import (
-    NO_PARAMS,
-    FrozenParams,
-    find_start,
     infer_dtype,
     infer_result,
-    make_bytes_like,
     make_example,
 )
 from pullback.compiler.frontend.small_matrices import SMALL_MATRICES, lower_small_matrices
 from pullback.compiler.frontend.symbol import BY_KIND, GIVEN, PYTHON_NUMBERS, Symbol, note_source, separate
-from pullback.compiler.ir.graph import Fold, Graph, Node, Pieces, Shape, View, compute_strides
+from pullback.compiler.ir.graph import (
+    Fold,
+    Graph,
+    Node,
+    Pieces,
+    Shape,
+    View,
+    compute_strides,
+    find_start,
+    make_bytes_like,
+)
 from pullback.compiler.ir.kinds import (
     CAST,
     CONSTANT,
@@ -67,6 +73,7 @@ from pullback.compiler.ir.kinds import (
     WHILE,
     Kind,
 )
+from pullback.compiler.ir.params import NO_PARAMS, FrozenParams
 from pullback.compiler.ir.structured import Loop, Switch, While
 from pullback.core.axes import together
 from pullback.core.convert import as_value

@@ -90,8 +90,8 @@ class Node:
 
     def __str__(self) -> str:
         listed = ", ".join(map(repr, self.args))
-        how = self.kind.describe(self)
-        return f"{self!r} = {self.name}({listed}){how} : {self.dtype}{list(self.shape)}".replace("()", "", 1)
+        details = self.kind.describe(self)
+        return f"{self!r} = {self.name}({listed}){details} : {self.dtype}{list(self.shape)}".replace("()", "", 1)
 
 
 @dataclass
@@ -245,7 +245,7 @@ def _fingerprint_object(data: Any, otherwise: Any) -> Any:
     except TypeError:
         if otherwise is None:
             raise
-        return ("this one", otherwise(data))
+        return ("unhashable", otherwise(data))
     return (kind, data)
 
 
@@ -279,6 +279,21 @@ def resolve_view(x: Node) -> tuple[Node, int, tuple[int, ...]]:
     return (x.args[0], x.data.offset, x.data.strides) if x.kind is VIEW else (x, 0, compute_strides(x.shape))
 
 
+def make_bytes_like(node: Node) -> tuple[Any, Node]:
+    """Return an array of bytes with the strides of a node, and the node whose memory it is in."""
+    if node.kind is not VIEW:
+        return np.zeros(node.shape, np.int8), node
+    base = node.args[0]
+    flat = np.zeros(base.size, np.int8)
+    return np.ndarray(node.shape, np.int8, flat, node.data.offset, node.data.strides), base
+
+
+def find_start(whole: Any, view: Node | None) -> int:
+    """Return the address at which the memory of an array from ``make_bytes_like`` begins."""
+    at: int = whole.__array_interface__["data"][0]
+    return at if view is None else at - view.data.offset
+
+
 def rebase_view(place: tuple[Node, int, tuple[int, ...]], x: Node, view: View) -> tuple[Node, View]:
     """Return a view of ``x`` as a view of the node whose memory holds ``x``; as a view of ``x`` if that is impossible.
 
@@ -291,7 +306,7 @@ def rebase_view(place: tuple[Node, int, tuple[int, ...]], x: Node, view: View) -
 
 
 def add_view(g: Graph, x: Node, shape: Shape, view: View, line: str) -> Node:
-    """Return a view of a node, taken of what that is a view of; this itself if the view is all of it, in order."""
+    """Return a view of a node as a view of the node's own base where possible; the base itself if it is equal to it."""
     base, view = rebase_view(resolve_view(x), x, view)
     if base.shape == shape and is_in_order(shape, view):
         return base

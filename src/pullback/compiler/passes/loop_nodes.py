@@ -23,6 +23,7 @@ from pullback.compiler.ir.graph import (
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, LOOP, MAP, PIECES, PRODUCT, RESULT, VIEW
 from pullback.compiler.ir.products import SMALL_PRODUCT
 from pullback.compiler.ir.structured import Loop
+from pullback.compiler.target import CACHE_SETS, LINE_BYTES
 
 Simplify = Callable[[Graph], Graph]
 # Products with fewer rows, or with shorter sums, are slow one by one; others are as quick inside the loop, while their
@@ -30,10 +31,8 @@ Simplify = Callable[[Graph], Graph]
 FEW_ROWS = 4
 FEW_TERMS = 8
 LARGE_PRODUCT = 8  # times the elements of its row and column: an outer product that takes long to add at each step
-# The number of sets of the first-level cache.  Rows of a matrix that fall into few sets evict each other: the matrix
-# may use half of the eight lines of a set, the others are for the left matrix and the result.
-LINE_BYTES = 64  # bytes of a cache line
-CACHE_SETS = 64
+# Rows of a matrix that fall into few sets of the first-level cache evict each other: the matrix may use half of the
+# eight lines of a set, the others are for the left matrix and the result.
 LINES_OF_SET = 4
 
 
@@ -67,7 +66,7 @@ class LoopSimplifier:
         self.inner = Graph()  # the new body
         # By the number of a node of the old body:
         self.moved: dict[int, Node] = {}  # the node that is computed before the loop instead
-        self.made: dict[int, Node] = {}  # the node of the new body
+        self.new_nodes: dict[int, Node] = {}  # the node of the new body
         self.uses: dict[int, int] = {}  # how often it is used
         self.rows: dict[int, Node] = {}  # for an input that differs from step to step, the array of all steps
         self.constants: list[tuple[Node, Node]] = []  # operands, and inputs of the new body
@@ -110,7 +109,7 @@ class LoopSimplifier:
         wanted = self._list_reached([self.body.outputs[i] for i in places])
         self.rows = {number: x for number, x in self.rows.items() if number in wanted}
         self._build(carried, wanted)
-        self.inner.outputs = [self.made[self.body.outputs[i].number] for i in places]
+        self.inner.outputs = [self.new_nodes[self.body.outputs[i].number] for i in places]
         operands = [x for x, _ in self.constants]
         operands += [self.args[loop.constants + k] for k in carried] + [*self.rows.values()]
         data = replace(loop, body=self.inner, constants=len(self.constants), carry=len(carried))
@@ -300,14 +299,14 @@ class LoopSimplifier:
         constants = self._add_constants(constants)
         for number in [*(self.body.inputs[self.loop.constants + k].number for k in carried), *self.rows]:
             source = self.body.nodes[number]
-            self.made[number] = self.inner.add_input(source.shape, source.dtype)
+            self.new_nodes[number] = self.inner.add_input(source.shape, source.dtype)
         for n in later:
             if n.kind is not INPUT:
                 args = [self._use(a, constants) for a in n.args]
-                self.made[n.number] = self.inner.copy_node(n, args)
+                self.new_nodes[n.number] = self.inner.copy_node(n, args)
         for o in outputs:
             if o.number in self.moved:
-                self.made[o.number] = self._use(o, constants)
+                self.new_nodes[o.number] = self._use(o, constants)
 
     def _add_constants(self, outside: dict[int, Node]) -> dict[int, Node]:
         """Return the inputs of the new body for nodes outside the loop, by the numbers in the old one."""
@@ -330,7 +329,7 @@ class LoopSimplifier:
     def _use(self, n: Node, constants: dict[int, Node]) -> Node:
         """Return a value in the new body."""
         if n.number not in self.moved:
-            return self.made[n.number]
+            return self.new_nodes[n.number]
         x = self.moved[n.number]
         base = self._find_base(x)
         found = self.inner.add_constant(base.data) if is_number(base) else constants[base.number]

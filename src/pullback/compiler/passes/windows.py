@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.builder import FLOATS, code_of
-from pullback.compiler.frontend.result_inference import find_start, make_bytes_like
-from pullback.compiler.ir.graph import Graph, Node, View, reshape, resolve_view
+from pullback.compiler.ir.graph import Graph, Node, View, find_start, make_bytes_like, reshape, resolve_view
 from pullback.compiler.ir.kinds import PRODUCT, VIEW, WINDOWS
 from pullback.compiler.ir.windows import Convolution, Examples, Interleaved, Placement, Pooling, Winograd
-from pullback.compiler.target import Options
+from pullback.compiler.target import LINE_BYTES, Options
 from pullback.numerics.windows import Windows
 
-CACHE_LINE_BYTES = 64
 PANEL_BYTES = 128  # bytes of a row of a panel
 LARGE_FILTER_BYTES = 256 * 1024  # bytes from which a filter is stored in panels
 MIN_TILED = 1 << 24  # multiplications from which on transformed tiles are worth their code
@@ -81,7 +79,7 @@ def _has_tiles(conv: Convolution, filter: Node) -> bool:
     if filter.shape[:-2] != (3, 3) or conv.is_depthwise or max(*w.strides, *w.dilations) > 1 or min(w.out) < 2:
         return False
     size = filter.dtype.itemsize
-    in_lines = least * size % CACHE_LINE_BYTES == most * size % CACHE_LINE_BYTES == 0
+    in_lines = least * size % LINE_BYTES == most * size % LINE_BYTES == 0
     is_small = 16 * least * most * size <= MAX_MATRIX_BYTES
     large = least >= MIN_TILED_CHANNELS and conv.work >= MIN_TILED
     return in_lines and is_small and large

@@ -19,7 +19,7 @@ from pullback.compiler.runtime.guard_pages import Guards
 from pullback.compiler.runtime.link import Linked
 from pullback.compiler.runtime.manifest import ArraySlot, HostOpRecord
 from pullback.compiler.runtime.numpy_executor import run_again
-from pullback.compiler.target import ALIGN
+from pullback.compiler.target import LINE_BYTES
 from pullback.errors import CompileError
 
 HOLE = object()
@@ -184,7 +184,7 @@ class Executable:
     def call_segments(self, memory: SegmentMemory, run: Callable[[Callable[[], object]], object]) -> None:
         """Call the segments of the program in order; ``run`` is given the call of each."""
         guards, arrays, arena = memory
-        start = -(-arena.ctypes.data // ALIGN) * ALIGN
+        start = -(-arena.ctypes.data // LINE_BYTES) * LINE_BYTES
         kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
         ops = iter(self.host_ops)
         for segment in self.manifest.segments:
@@ -264,7 +264,7 @@ class SegmentedProgram:
         self.check, self.traced = native.check, native.traced
         known = {*native.inputs, *native.constants}
         self.copied = [i in known or i in self.outputs[:at] for at, i in enumerate(self.outputs)]
-        self.size = native.manifest.arena + ALIGN
+        self.size = native.manifest.arena + LINE_BYTES
         self.complete = True  # every segment has an entry
         self.spare: list[Any] = []  # memory for the segments to use, one for each call that is under way
         self.steps = self._free_after_last_use(self._list_calls(native), {*native.constants})

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.target import ALIGN
+from pullback.compiler.target import LINE_BYTES
 from pullback.errors import CompileError
 
 PATTERN = 0xA5
@@ -39,7 +39,7 @@ class Guards:
 
     def arena(self, size: int, blocks: Sequence[tuple[int, int]]) -> Any:
         """Return memory for the arena; with guard pages, its blocks end where their pages do."""
-        return self._make_guarded(size, blocks) if self.on and size else np.empty(size + ALIGN, np.uint8)
+        return self._make_guarded(size, blocks) if self.on and size else np.empty(size + LINE_BYTES, np.uint8)
 
     def _make_guarded(self, size: int, blocks: Sequence[tuple[int, int]]) -> Any:
         """Return pages with a guard page after each block, and a pattern outside the blocks."""

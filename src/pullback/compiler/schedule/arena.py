@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import NamedTuple
 
-from pullback.compiler.target import ALIGN
+from pullback.compiler.target import LINE_BYTES
 from pullback.errors import CompileError
 
 ARENA = -1
@@ -104,7 +104,8 @@ class Region:
 
 
 def round_up(n: int) -> int:
-    return -(-n // ALIGN) * ALIGN
+    """Return a number of bytes, rounded up to whole cache lines."""
+    return -(-n // LINE_BYTES) * LINE_BYTES
 
 
 def merge_overwritten(
@@ -130,7 +131,7 @@ def place_values(
     homes = {whose[k]: (slot, v) for k, (slot, v) in results.items()}
     arena = Region(inf, inf)
     # The memory of a result is free until the result is written, or the value that it is written over.
-    hosts = {slot: Region(v.size - ALIGN + 1, by_root[root].first) for root, (slot, v) in homes.items()}
+    hosts = {slot: Region(v.size - LINE_BYTES + 1, by_root[root].first) for root, (slot, v) in homes.items()}
     largest = sorted(hosts.items(), key=lambda host: -host[1].size)[:MAX_TRIED_RESULTS]
     regions = [*sorted(largest, key=lambda host: host[1].size), (ARENA, arena)]
     free = sorted((g for g in groups if g.key not in homes), key=lambda g: (-g.size, g.first))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pullback.compiler.builder import code_of
-from pullback.compiler.frontend.result_inference import NO_PARAMS, FrozenParams
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import MAP
+from pullback.compiler.ir.params import NO_PARAMS, FrozenParams
 from pullback.compiler.math.cost import count_instructions
 from pullback.core.lowering import scalar
 

@@ -7,12 +7,10 @@ from typing import NamedTuple
 from pullback.compiler.ir.fourier import count_transforms, is_halved
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.work import Work
-from pullback.compiler.target import Options, Target
+from pullback.compiler.target import CONFLICT_BYTES, LINE_BYTES, Options, Target
 
 MIN_VECTOR_BYTES = 16  # the narrowest vectors that are used
 SCRATCH_SHARE = 1 / 4  # of the second-level cache that scratch memory may take; vectors are narrower where it is more
-LINE_BYTES = 64  # of the caches
-SET_BYTES = 1024  # lines at such a distance, or a multiple of it, displace each other from the first-level cache
 PART_NUMBERS = 16384  # about how many numbers a part transforms
 
 
@@ -39,7 +37,7 @@ def plan_fourier(n: Node, target: Target, options: Options) -> FourierPlan:
     halved = is_halved(data, len(n.args) - 1)
     length = data.n // 2 if halved else data.n
     longest = max(length + halved, data.out if not data.is_real else 0)  # complex numbers in a lane
-    collides = inner * x.dtype.itemsize % SET_BYTES == 0  # what is not used of a line is read once more then
+    collides = inner * x.dtype.itemsize % CONFLICT_BYTES == 0  # what is not used of a line is read once more then
     width = max(1, (LINE_BYTES if collides else target.vector_bytes) // x.dtype.itemsize)
     while (
         width * x.dtype.itemsize > MIN_VECTOR_BYTES

@@ -12,7 +12,7 @@ from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.ir.windows import Convolution, Pooling, Winograd
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.work import Work, estimate_window_time
-from pullback.compiler.target import Options, Target
+from pullback.compiler.target import LINE_BYTES, Options, Target
 from pullback.numerics.windows import Windows, find_frame_slices
 
 MAX_UNROLLED = 120  # vector multiplications in the unrolled body of the innermost loop
@@ -25,7 +25,6 @@ IMAGE_SHARE = 3 / 4  # of the second-level cache that an image may take, to be s
 FILTER_SHARE = 1 / 2  # of the second-level cache that a filter may take, to be still there for the next tile
 STRIP_SHARE = 3 / 16  # of the second-level cache that a strip of an image and its results may take
 MIN_SUM_STEPS = 24  # steps of a sum from which on the overhead of its loop is small
-LINE_BYTES = 64  # bytes of a cache line
 TILED_SHARE = 1 / 2  # of the second-level cache that the transformed tiles of a strip and their products may take
 # Cycles, fitted to the times of some hundred tilings on AVX2 and AVX-512: of a load; of a step besides its sums and
 # loads; in addition for a vector or a line from the second-level cache, and for a line from beyond it.
@@ -74,7 +73,7 @@ class FramePlan:
         self.frame = reach if self.framed else space
         self.units = compute_strides((*self.frame, channels))
         self.image = prod(space) * channels
-        self.frame_bytes = -(-prod(self.frame) * channels * self.size // 64) * 64 if self.framed else 0
+        self.frame_bytes = round_up(prod(self.frame) * channels * self.size) if self.framed else 0
         self.first = 0 if self.framed else -sum(b * u for b, u in zip(before, self.units, strict=False))
 
 
