@@ -251,7 +251,7 @@ class BodyTrace(Trace):
         self.program = program  # the trace of the program that the body is part of
         self.equations: list[Equation] = []
         self.likes: dict[int, Like] = {}
-        self.inputs_given: list[int] = []
+        self.own_inputs: list[int] = []
         self.captured: dict[Any, tuple[Tensor, Symbol]] = {}
         self.seen: list[Tensor] = []  # the captured tensors, kept so that ids stay their own
         self.stopped: set[int] = set()
@@ -274,7 +274,7 @@ class BodyTrace(Trace):
 
     def add_input(self, shape: Shape, dtype: Any, weak: Any = None) -> Symbol:
         symbol = self._add_input(shape, dtype, weak)
-        self.inputs_given.append(symbol.node.number)
+        self.own_inputs.append(symbol.node.number)
         return freeze(symbol, INPUT)  # type: ignore[no-any-return]
 
     def _add_input(self, shape: Shape, dtype: Any, weak: Any) -> Symbol:
@@ -287,7 +287,7 @@ class BodyTrace(Trace):
         refs = [self._refer(self.capture(z)) for z in outputs]
         self.finish()
         captured = {key: t for key, (t, _) in self.captured.items()}
-        inputs = [symbol.node.number for _, symbol in self.captured.values()] + self.inputs_given
+        inputs = [symbol.node.number for _, symbol in self.captured.values()] + self.own_inputs
         return Body(inputs, self.equations, refs, self.likes, self.program.open_body), captured
 
     @property

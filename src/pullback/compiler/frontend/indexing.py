@@ -276,7 +276,7 @@ def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any])
         kept = len(x.shape) - 1
         found = take_rows(t, x, np.where(inside, ids, 0), kept)
         return np.where(np.reshape(inside, ids.shape + (1,) * kept), found, np.zeros((), x.dtype))
-    combine = COMBINED[op.lower.symbol]
+    combine = COMBINATIONS[op.lower.symbol]
     start = _find_identity(combine, x.dtype)
     if len(shape) == 1:
         masked = np.where(inside, x, np.asarray(start, x.dtype))
@@ -293,7 +293,7 @@ def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any])
     return np.where(np.reshape(members == 0, (many,) + (1,) * (len(shape) - 1)), empty, rows)
 
 
-COMBINED = {"segments": "add", "largest of segments": "maximum", "smallest of segments": "minimum"}
+COMBINATIONS = {"segments": "add", "largest of segments": "maximum", "smallest of segments": "minimum"}
 
 
 def _find_identity(combine: str, dtype: Any) -> float:
@@ -386,5 +386,5 @@ def place_view(t: Any, x: Node, shape: Shape, index: Any) -> Any:
 
 def space_out(t: Any, x: Node, shape: Shape, view: View, lengths: Shape) -> Any:
     """Return zeros of ``shape`` with ``x`` written to a view of them."""
-    laid = t.as_node(np.reshape(np.broadcast_to(t.make_symbol(x), lengths), lengths))
-    return t.make_symbol(t.graph.add(SPACED, (laid,), shape, x.dtype, view, t.find_line()))
+    repeated = t.as_node(np.reshape(np.broadcast_to(t.make_symbol(x), lengths), lengths))
+    return t.make_symbol(t.graph.add(SPACED, (repeated,), shape, x.dtype, view, t.find_line()))

@@ -93,7 +93,8 @@ OPERATORS = frozenset({
 })  # fmt: skip
 
 
-PICKING = {
+# Functions that lower gathers, scatters and the like, by the symbol of the lowering.
+INDEXING = {
     "take": lower_gather,
     "scatter": lower_gather,
     "take at": lower_gather_nd,
@@ -103,21 +104,6 @@ PICKING = {
     "smallest of segments": lower_segments,
     "spread": lower_segments,
     "set": lower_assignment,
-}
-
-
-# The method of Trace for each kind of lowering; the ops of any other kind are host ops.
-LOWERINGS = {
-    scalar: "lower_map",
-    fold: "lower_fold",
-    view: "lower_view",
-    pieces: "lower_pieces",
-    scan: "lower_scan",
-    position: "lower_scan",
-    rows: "lower_rows",
-    windows: "lower_windows",
-    matrices: "lower_matrices",
-    call: "lower_call",
 }
 
 
@@ -175,7 +161,7 @@ class Trace:
     def on_read(self, v: Variable, value: Any) -> Any:
         if id(v) in self.written_rows:  # the rows are written first: a read must see them
             _, at, rows = self.written_rows.pop(id(v))
-            self.assign(v, self._with_rows(v, at, rows))
+            self.assign(v, self._replace_rows(v, at, rows))
         if id(v) in self.assigned:
             return self.assigned[id(v)][1]
         if id(v) not in self.reads:
@@ -199,11 +185,12 @@ class Trace:
     def assign_rows(self, v: Variable, at: Any, rows: Any) -> None:
         """Trace an assignment to rows, which are written into the variable's own array after the program has run."""
         if id(v) in self.assigned or id(v) in self.written_rows:
-            self.assign(v, self._with_rows(v, at, rows))
+            self.assign(v, self._replace_rows(v, at, rows))
         else:
             self.written_rows[id(v)] = v, at, self.as_symbol(rows)
 
-    def _with_rows(self, v: Variable, at: Any, rows: Any) -> Any:
+    def _replace_rows(self, v: Variable, at: Any, rows: Any) -> Any:
+        """Return the value of a variable with these rows at the positions ``at``."""
         whole: Any = self.on_read(v, None)
         return whole.tensor_scatter_update(np.expand_dims(at, -1), rows)
 
@@ -315,13 +302,14 @@ class Trace:
         is_square = op.kernel is np.power and type(args[1]) is int and args[1] == 2
         if is_square and _get_kind(args[0]) in (bool, np.dtype(bool)):
             return self.perform(BY_KERNEL[np.square], args[:1], {})  # as NumPy: other dtypes
-        return getattr(self, LOWERINGS.get(type(lower), "add_host_op"))(op, args, params)
+        add = LOWERINGS.get(type(lower))
+        return self.add_host_op(op, args, params) if add is None else add(self, op, args, params)
 
     def lower_call(self, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Add a gather or scatter, a matrix product or a cast, by the symbol of the op; a host op for any other."""
         symbol = op.lower.symbol
-        if symbol in PICKING:
-            return separate(PICKING[symbol](self, op, args, params))
+        if symbol in INDEXING:
+            return separate(INDEXING[symbol](self, op, args, params))
         if symbol == "gemm":
             dtype = self.infer_dtype(op, args, params)
             op.acts.shape(op.name, [_get_shape(a) for a in args], params)  # which raises the error
@@ -485,7 +473,7 @@ class Trace:
         dtype, shape, found = known
         nodes = [self.as_node(a, dtype) for a in args]
         if found == [None] and op.lower.fill == 0:
-            return self.put_apart(op, nodes[0], params, shape)
+            return self.place_strided(op, nodes[0], params, shape)
         if any(block is None for block in found) or not nodes:
             return self.add_host_op(op, args, params)
         kept = [
@@ -525,7 +513,7 @@ class Trace:
         nodes = [self.as_node(a, dtype) for a in args]
         return Symbol(self, self.graph.add(ROWS, nodes, shape, op.lower.dtype, (op, params), self.find_line()))
 
-    def put_apart(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
+    def place_strided(self, op: Any, x: Node, params: dict[str, Any], shape: Shape) -> Any:
         """Return zeros with one piece whose elements are not contiguous."""
         (index,) = op.lower.places([x.shape], **params)
         result = place_view(self, x, shape, index) if x.size else None
@@ -625,6 +613,21 @@ class Trace:
         if any(a is self.order for a in args):
             self.latest = node
         return Symbol(self, node)
+
+
+# How the ops with each kind of lowering are added to a trace; those of any other kind are host ops.
+LOWERINGS: dict[type, Callable[[Trace, Any, Sequence[Any], dict[str, Any]], Any]] = {
+    scalar: Trace.lower_map,
+    fold: Trace.lower_fold,
+    view: Trace.lower_view,
+    pieces: Trace.lower_pieces,
+    scan: Trace.lower_scan,
+    position: Trace.lower_scan,
+    rows: Trace.lower_rows,
+    windows: Trace.lower_windows,
+    matrices: Trace.lower_matrices,
+    call: Trace.lower_call,
+}
 
 
 def _get_kind(a: Any) -> Any:

@@ -165,7 +165,7 @@ def _evaluate_structure(n: Node, *values: object) -> Any:
 
 
 def _check_nothing(n: Node) -> str:
-    return ""  # of an input everything is given, and the result of a host op is known when NumPy has run it
+    return ""  # the trace decides on inputs, and NumPy on the results of host ops
 
 
 def _check_map(n: Node) -> str:

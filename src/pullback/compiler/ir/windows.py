@@ -25,9 +25,9 @@ class Convolution(NamedTuple):
     channels: int
     depth: int  # channels of the result, which are contiguous
     windows: Windows
-    of_filter: bool = False  # the gradient of the filter, from images and the gradient of the result
+    is_filter_gradient: bool = False  # the gradient of the filter, from images and the gradient of the result
     is_depthwise: bool = False  # each channel has a filter of its own
-    laid: Placement | None = None  # the places of the results, if they are not contiguous
+    placement: Placement | None = None  # the places of the results, if they are not contiguous
     panel: int = 0  # columns of a panel, if the filter is stored panel by panel
 
     @property
@@ -38,16 +38,17 @@ class Convolution(NamedTuple):
 
     @property
     def result_shape(self) -> tuple[int, ...]:
-        if self.of_filter:
+        if self.is_filter_gradient:
             return *self.windows.size, self.channels, 1 if self.is_depthwise else self.depth
-        return self.images, *(self.laid.space if self.laid else self.windows.out), self.depth
+        return self.images, *(self.placement.space if self.placement else self.windows.out), self.depth
 
     @property
     def description(self) -> str:
         """One line about it, for the text of a program."""
-        what = ("filters" if self.of_filter else "convolution") + (" of each channel" if self.is_depthwise else "")
+        name = "filters" if self.is_filter_gradient else "convolution"
+        channels = " of each channel" if self.is_depthwise else ""
         size = [*self.windows.size, self.channels, self.depth]
-        return f"{what} {[self.images, *self.space, self.channels]} by {size} at {list(self.windows.out)}"
+        return f"{name}{channels} {[self.images, *self.space, self.channels]} by {size} at {list(self.windows.out)}"
 
     @property
     def calls(self) -> list[tuple[Any, tuple[int, ...]]]:
@@ -61,73 +62,69 @@ class Winograd(NamedTuple):
     The arguments of a convolution are the images, the filter's 16 transformed matrices, and the filter.
     """
 
-    of: Convolution
+    convolution: Convolution
 
     @property
     def work(self) -> int:
-        return self.of.work * 4 // 9
+        return self.convolution.work * 4 // 9
 
     @property
     def result_shape(self) -> tuple[int, ...]:
-        return self.of.result_shape
+        return self.convolution.result_shape
 
     @property
     def description(self) -> str:
-        return f"{self.of.description}, by transformed tiles"
+        return f"{self.convolution.description}, by transformed tiles"
 
     @property
     def calls(self) -> list[tuple[Any, tuple[int, ...]]]:
-        return [(self, (0, 1) if self.of.of_filter else (0, 1, 2))]
+        return [(self, (0, 1) if self.convolution.is_filter_gradient else (0, 1, 2))]
 
 
 class Interleaved(NamedTuple):
     """Convolutions of one image with different filters, whose results together are the pixels of one image."""
 
-    of: tuple[Convolution, ...]
-    all: bool  # whether every pixel is written; those that are not are 0
+    convolutions: tuple[Convolution, ...]
+    writes_all: bool  # every pixel; those that are not written are 0
 
     @property
     def work(self) -> int:
-        return sum(c.work for c in self.of)
+        return sum(c.work for c in self.convolutions)
 
     @property
     def result_shape(self) -> tuple[int, ...]:
-        return self.of[0].result_shape
+        return self.convolutions[0].result_shape
 
     @property
     def description(self) -> str:
-        return f"{len(self.of)} times {self.of[0].description}"
+        return f"{len(self.convolutions)} times {self.convolutions[0].description}"
 
     @property
     def calls(self) -> list[tuple[Any, tuple[int, ...]]]:
-        return [(c, (0, i)) for i, c in enumerate(self.of, 1)]
+        return [(c, (0, i)) for i, c in enumerate(self.convolutions, 1)]
 
 
 class Examples(NamedTuple):
-    """The same for many images, or batches of them, each with a filter of its own."""
+    """A convolution, or interleaved ones, for each of several examples, which have filters of their own."""
 
-    of: Convolution | Interleaved
+    each: Convolution | Interleaved
     examples: int
 
     @property
     def work(self) -> int:
-        return self.of.work * self.examples
+        return self.each.work * self.examples
 
     @property
     def result_shape(self) -> tuple[int, ...]:
-        return self.examples, *self.of.result_shape
+        return self.examples, *self.each.result_shape
 
     @property
     def description(self) -> str:
-        return f"{self.examples} times {self.of.description}"
-
-    @property
-    def all(self) -> bool:
-        return isinstance(self.of, Convolution) or self.of.all
+        return f"{self.examples} times {self.each.description}"
 
     @property
     def calls(self) -> list[tuple[Any, tuple[int, ...]]]:
-        return self.of.calls
+        return self.each.calls
 
 
 class Pooling(NamedTuple):
@@ -159,3 +156,17 @@ class Pooling(NamedTuple):
     def calls(self) -> list[tuple[Any, tuple[int, ...]]]:
         """The function that is called, with its arguments."""
         return [(self, (0, 1, 2) if self.symbol in ("give", "take") else (0,))]
+
+
+WindowData = Convolution | Winograd | Interleaved | Examples | Pooling  # of nodes
+
+
+def count_examples(data: WindowData) -> int:
+    """Return the number of examples with filters of their own, for each of which the calls are made."""
+    return data.examples if isinstance(data, Examples) else 1
+
+
+def writes_all(data: WindowData) -> bool:
+    """Return whether every pixel of the result is written; those that are not are 0."""
+    each = data.each if isinstance(data, Examples) else data
+    return not isinstance(each, Interleaved) or each.writes_all

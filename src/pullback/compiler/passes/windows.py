@@ -48,11 +48,11 @@ def _add_windows(g: Graph, n: Node, args: list[Node], data: Any) -> Node:
 
 
 def _describe_convolution(
-    x: Node, filter: Node, windows: Windows, is_depthwise: bool, laid: Placement | None = None
+    x: Node, filter: Node, windows: Windows, is_depthwise: bool, placement: Placement | None = None
 ) -> Convolution:
     images, *space, channels = x.shape[-len(windows.size) - 2 :]
     depth = channels if is_depthwise else filter.shape[-1]
-    return Convolution(code_of(x.dtype), images, tuple(space), channels, depth, windows, False, is_depthwise, laid)
+    return Convolution(code_of(x.dtype), images, tuple(space), channels, depth, windows, False, is_depthwise, placement)
 
 
 def _lower_convolution(is_depthwise: bool) -> Any:

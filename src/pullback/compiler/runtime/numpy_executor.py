@@ -63,5 +63,5 @@ def run_again(traced: Graph, values: Sequence[Any]) -> list[Any]:
         except (IndexRangeError, IntegerRangeError, ZeroDivisionError) as error:
             raise type(error)(f"{error} ({n.line})" if n.line else str(error)) from None
     if not any(getattr(op, "may_pass", False) for _, op in traced.checks):
-        raise CompileError("a program found a position out of range that is none for NumPy. Please report this.")
+        raise CompileError("machine code found a position out of range, but NumPy did not. Please report this.")
     return found[:count]

@@ -9,7 +9,7 @@ from math import isqrt, prod
 from typing import Any, NamedTuple
 
 from pullback.compiler.ir.graph import Node, compute_strides
-from pullback.compiler.ir.windows import Convolution, Pooling, Winograd
+from pullback.compiler.ir.windows import Convolution, Pooling, Winograd, count_examples
 from pullback.compiler.schedule.arena import round_up
 from pullback.compiler.schedule.work import Work, estimate_window_time
 from pullback.compiler.target import LINE_BYTES, Options, Target
@@ -51,14 +51,9 @@ def _plan_call(
     n: Node, call: Convolution | Pooling | Winograd, args: tuple[int, ...], target: Target, options: Options
 ) -> WindowCall:
     plan = PLANS[type(call)](call, target)
-    is_shared = count_examples(n) == 1
+    is_shared = count_examples(n.data) == 1
     work = plan.work.share(estimate_window_time(n, int(call.work)), options.threads) if is_shared else plan.work
     return WindowCall(plan, args, work)
-
-
-def count_examples(n: Node) -> int:
-    """Return the number of examples with filters of their own, for each of which the calls are made."""
-    return int(getattr(n.data, "examples", 1))
 
 
 class FramePlan:
@@ -143,20 +138,22 @@ class ConvolutionPlan(FramePlan):
         self.width = target.vector_bytes // self.size
         while self.width > 4 and self.width // 2 >= c.depth:
             self.width //= 2
-        self.pixels = prod(c.windows.out if c.laid is None else c.laid.space)  # pixels of the result
+        self.pixels = prod(c.windows.out if c.placement is None else c.placement.space)  # pixels of the result
         pixels, taps = self._list_axes()
-        along, summed = (taps, pixels) if c.of_filter else (merge_axes(pixels), taps)
+        along, summed = (taps, pixels) if c.is_filter_gradient else (merge_axes(pixels), taps)
         self.along = [a for a in along if a.length > 1] or along[-1:]
         filter = prod(c.windows.size) * c.channels * c.depth * self.size
         # Whether the whole filter stays in the cache, so that a tile is computed for all columns at once.
-        self.keeps_filter = not c.of_filter and not c.is_depthwise and filter <= FILTER_SHARE * target.second_cache
+        self.keeps_filter = (
+            not c.is_filter_gradient and not c.is_depthwise and filter <= FILTER_SHARE * target.second_cache
+        )
         self.tile, self.vectors, steps = choose_tiling(self, summed, target)
         short = summed.pop(len(c.space) - 1)
         self.taken = [(i * short.step, i * short.rows) for i in range(steps)]  # offsets of the steps that are unrolled
         summed.insert(len(c.space) - 1, WindowAxis(short.length // steps, short.step * steps, short.rows * steps))
         self.summed = merge_axes(summed)
         # For the gradient of a filter, strips of an image that stay in the cache for all tiles.
-        high = self._choose_strip() if c.of_filter else self.summed[0].length
+        high = self._choose_strip() if c.is_filter_gradient else self.summed[0].length
         self.strips = self.summed[0].length // high
         self.summed[0] = self.summed[0]._replace(length=high)  # the sums of a strip
         self.counts = tuple(-(-a.length // t) for a, t in zip(self.along, self.tile, strict=True))
@@ -182,7 +179,7 @@ class ConvolutionPlan(FramePlan):
     def _plan_work(self) -> Work:
         """Return the work, whose rows are images; for the gradient of a filter, a part sums over its images."""
         c = self.c
-        if not c.of_filter:
+        if not c.is_filter_gradient:
             return Work(c.images, 1, scratch=self.frame_bytes)
         slots = self.blocks * prod(self.counts) * len(self.rows) * self.vectors * self.width * self.size
         partial = round_up(slots)
@@ -192,8 +189,8 @@ class ConvolutionPlan(FramePlan):
         """Return the axes of windows, and those within a window."""
         c, w = self.c, self.c.windows
         places = compute_strides(w.out)
-        if c.laid is not None:
-            places = tuple(s * u for s, u in zip(c.laid.steps, compute_strides(c.laid.space), strict=True))
+        if c.placement is not None:
+            places = tuple(s * u for s, u in zip(c.placement.steps, compute_strides(c.placement.space), strict=True))
         rows = compute_strides(w.size if c.is_depthwise else (*w.size, c.channels))
         pixels = [WindowAxis(n, s * u, r) for n, s, u, r in zip(w.out, w.strides, self.units, places, strict=False)]
         taps = [WindowAxis(n, d * u, r) for n, d, u, r in zip(w.size, w.dilations, self.units, rows, strict=False)]
@@ -239,7 +236,7 @@ def find_shared_elements(
 
 def _estimate_reload(s: ConvolutionPlan, target: Target) -> float:
     """Return the cycles of reading an image again, for each block of columns, that the cache does not hold."""
-    image = 0 if s.c.of_filter or s.keeps_filter else prod(s.frame) * s.channels * s.size
+    image = 0 if s.c.is_filter_gradient or s.keeps_filter else prod(s.frame) * s.channels * s.size
     return image / LINE_BYTES * FROM_MEMORY if image > IMAGE_SHARE * target.second_cache else 0.0
 
 
@@ -260,7 +257,7 @@ def choose_tiling(s: ConvolutionPlan, summed: list[WindowAxis], target: Target) 
             for n, axis in zip(tile, s.along, strict=True):
                 places = {place + i * axis.step for i in range(n) for place in places}
             reads = len(places) * (vectors if s.c.is_depthwise else 1) + vectors * steps
-            more += far * s.c.of_filter * len({place * s.size // LINE_BYTES for place in places}) * FAR
+            more += far * s.c.is_filter_gradient * len({place * s.size // LINE_BYTES for place in places}) * FAR
             total = times * (max(busy, reads * READ) + more) + again * blocks
             if total < least or (total == least and vectors == best.vectors):  # of equal ones, the tile with more rows
                 best, least = Tiling(tile, vectors, steps), total
@@ -307,14 +304,16 @@ class WinogradPlan(FramePlan):
     """
 
     def __init__(self, w: Winograd, target: Target) -> None:
-        c = w.of
+        c = w.convolution
         super().__init__(c.dtype, c.space, c.channels, c.windows)
         self.c, self.target = c, target
         self.width = target.vector_bytes // self.size
         self.down, self.across = (-(-n // 2) for n in c.windows.out)  # tiles along each axis
         row = 16 * self.across * (c.channels + c.depth) * self.size
         most = max(1, int(TILED_SHARE * target.second_cache) // row)
-        fitting = (n for n in range(-(-self.down // most), self.down + 1) if not (c.of_filter and self.down % n))
+        fitting = (
+            n for n in range(-(-self.down // most), self.down + 1) if not (c.is_filter_gradient and self.down % n)
+        )
         self.strips = next(fitting)
         self.high = -(-self.down // self.strips)  # rows of tiles in a strip
         self.tiles = self.high * self.across
@@ -322,10 +321,10 @@ class WinogradPlan(FramePlan):
         line = LINE_BYTES // self.size
         self.pixels, self.products = self.tiles * c.channels + line, self.tiles * c.depth + line
         one = Windows((1,), (1,), (1,), (0,), (self.tiles,))
-        tiles = Convolution(c.dtype, 1, (self.tiles,), c.channels, c.depth, one, c.of_filter)
+        tiles = Convolution(c.dtype, 1, (self.tiles,), c.channels, c.depth, one, c.is_filter_gradient)
         self.product, self.direct = plan_convolution(tiles, target), plan_convolution(c, target)
         scratch = self.frame_bytes + 16 * (self.pixels + self.products) * self.size
-        if not c.of_filter:
+        if not c.is_filter_gradient:
             self.work = Work(c.images, 1, scratch=scratch)
             return
         self.sums = max(16 * self.product.work.partial, self.direct.work.partial)  # bytes

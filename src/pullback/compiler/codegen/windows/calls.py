@@ -12,13 +12,13 @@ from pullback.compiler.codegen.windows.convolution import emit_convolution
 from pullback.compiler.codegen.windows.pooling import emit_pooling
 from pullback.compiler.codegen.windows.winograd import emit_winograd
 from pullback.compiler.ir.graph import Node
+from pullback.compiler.ir.windows import count_examples, writes_all
 from pullback.compiler.schedule.order import ScheduledStep
 from pullback.compiler.schedule.windows import (
     ConvolutionPlan,
     PoolingPlan,
     WindowCall,
     WinogradPlan,
-    count_examples,
 )
 
 EMIT: dict[type, Callable[[Any], KernelCode]] = {
@@ -32,14 +32,14 @@ def call_windows(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> 
     """Emit the calls that compute a convolution or pooling node."""
     n: Node = step.what
     module.described.append(n.data.description)
-    if not getattr(n.data, "all", True):  # some pixels of the result are not written: set all to zero before
+    if not writes_all(n.data):  # some pixels of the result are not written: set all to zero before
         code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         size = [ConstantOperand("i8", "0"), integer(n.nbytes), ConstantOperand("i1", "false")]
         code.call_void("llvm.memset.p0.i64", [module.address(n), *size])
-    if count_examples(n) == 1:
+    if count_examples(n.data) == 1:
         _call_each(module, code, n, step.plan)
         return
-    with code.loop("0", count_examples(n)) as e:
+    with code.loop("0", count_examples(n.data)) as e:
         _call_each(module, code, n, step.plan, e)
 
 
@@ -47,7 +47,7 @@ def _call_each(module: ModuleBuilder, code: CallList, n: Node, calls: tuple[Wind
     """Emit the calls for one example."""
     partial, scratch = (module.find_memory((what, n.number)) for what in ("partial", "scratch"))
 
-    def address(x: Node) -> Operand:
+    def find_address(x: Node) -> Operand:
         start = module.address(x)
         if not e:
             return start
@@ -57,7 +57,7 @@ def _call_each(module: ModuleBuilder, code: CallList, n: Node, calls: tuple[Wind
     for plan, args, work in calls:
         w = EMIT[type(plan)](plan)
         name = module.add(w)
-        operands = [address(x) for x in [n.args[i] for i in args] + ([] if w.finish else [n])]
+        operands = [find_address(x) for x in [n.args[i] for i in args] + ([] if w.finish else [n])]
         if work.workers > 1:
             module.call_kernel(code, work, name, [*operands, partial, scratch])
         else:
@@ -66,4 +66,4 @@ def _call_each(module: ModuleBuilder, code: CallList, n: Node, calls: tuple[Wind
                 images = [integer(i) for i in (p * part, min((p + 1) * part, work.rows))]
                 code.call_void(name, [*operands, *images, partial.further(p * work.partial), scratch])
         if w.finish:
-            code.call_void(module.name(w.finish), [address(n), partial, integer(work.parts)])
+            code.call_void(module.name(w.finish), [find_address(n), partial, integer(work.parts)])

@@ -41,9 +41,9 @@ class ConvolutionWriter(WindowKernel):
                 self.code.clear_bytes(name, size)
         with code.loop("%lo", "%hi") as image:
             self.emit_image(image)
-        arrays = ["%x", "%y"] if c.of_filter else ["%x", "%y", "%z"]
+        arrays = ["%x", "%y"] if c.is_filter_gradient else ["%x", "%y", "%z"]
         kernel = make_kernel(code, *(f"ptr noalias {name}" for name in arrays), *RANGE)
-        if not c.of_filter:
+        if not c.is_filter_gradient:
             return kernel
         return kernel._replace(finish=self._emit_finish(work.partial, work.parts), declared=frozenset(code.declared))
 
@@ -56,9 +56,9 @@ class ConvolutionWriter(WindowKernel):
             x = "%scratch"
         x = self.at(x, str(self.plan.first))
         here = code.times(image, self.plan.pixels * c.depth)
-        y, z = (self.at("%y", here), sums) if c.of_filter else ("%y", self.at("%z", here))
-        if c.laid is not None:
-            first = sum(i * u for i, u in zip(c.laid.first, compute_strides(c.laid.space), strict=True))
+        y, z = (self.at("%y", here), sums) if c.is_filter_gradient else ("%y", self.at("%z", here))
+        if c.placement is not None:
+            first = sum(i * u for i, u in zip(c.placement.first, compute_strides(c.placement.space), strict=True))
             z = self.at(z, str(first * c.depth))
         self.emit_sums(x, y, z)
 
@@ -111,7 +111,7 @@ class ConvolutionWriter(WindowKernel):
             last,
         )
         totals = [[code.op(f"load {self.vector}, ptr {cell}, align 64") for cell in several] for several in cells]
-        if self.c.of_filter:
+        if self.c.is_filter_gradient:
             self._add_to_partial(z, slot, totals)
         else:
             self._store_tile(z, row, j, totals, last)

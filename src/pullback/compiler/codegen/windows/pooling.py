@@ -37,11 +37,8 @@ class PoolingWriter(WindowKernel):
     def write(self) -> KernelCode:
         p, code, images = self.p, self.code, [f"%{name}" for name in self.plan.images]
         names = [*(("%x", "%s", "%y") if p.symbol in ("give", "take") else ("%x",)), "%z"]
-        fills = {
-            "%x": -inf if p.symbol == "largest" else 0.0,
-            "%s": nan,
-        }  # NaN of the source: nothing outside is the maximum
-        frames = {name: self._frame(i) for i, name in enumerate([*images, "%z"])} if self.plan.framed else {}
+        fills = {"%x": -inf if p.symbol == "largest" else 0.0, "%s": nan}  # NaN: nothing outside is the maximum
+        frames = {name: self._find_frame(i) for i, name in enumerate([*images, "%z"])} if self.plan.framed else {}
         for name in images:
             if self.plan.framed:
                 self.fill_frame(frames[name], fills[name])
@@ -61,7 +58,7 @@ class PoolingWriter(WindowKernel):
                 self._emit_windows(at)
         return make_kernel(code, *(f"ptr noalias {name}" for name in names), *RANGE)
 
-    def _frame(self, i: int) -> str:
+    def _find_frame(self, i: int) -> str:
         return self.code.at("i8", "%scratch", i * self.plan.frame_bytes)
 
     def _emit_gradient(self, at: dict[str, str], image: str, frame: str | None) -> None:
@@ -82,7 +79,7 @@ class PoolingWriter(WindowKernel):
     def _emit_windows(self, at: dict[str, str]) -> None:
         """Emit all windows, a vector of channels at a time."""
         p, code, w = self.p, self.code, self.p.windows
-        way: Callable[..., None] = getattr(self, f"_{p.symbol}")
+        emit_window = EMIT_WINDOW[p.symbol]
         place, row = str(self.plan.first), "0"
         with ExitStack() as loops:
             for length, stride, unit in zip(w.out, w.strides, self.plan.units, strict=False):
@@ -93,10 +90,10 @@ class PoolingWriter(WindowKernel):
             whole = p.channels // self.plan.width * self.plan.width
             if whole:
                 with code.loop("0", whole, self.plan.width) as c:
-                    way(at, code.add(place, c), code.add(row, c), None)
+                    emit_window(self, at, code.add(place, c), code.add(row, c), None)
             if whole < p.channels:
                 mask = first_lanes(p.channels - whole, self.plan.width)
-                way(at, code.add(place, str(whole)), code.add(row, str(whole)), mask)
+                emit_window(self, at, code.add(place, str(whole)), code.add(row, str(whole)), mask)
 
     # ---- one window
 
@@ -112,17 +109,17 @@ class PoolingWriter(WindowKernel):
     def _number(self, x: float) -> Value:
         return constant(self.code, x, self.plan.dtype, self.plan.width)
 
-    def _each(self, first: str, do: Callable[[str], None]) -> None:
-        """Call ``do`` with the offset of each element of a window."""
+    def _visit_elements(self, first: str, visit: Callable[[str], None]) -> None:
+        """Call ``visit`` with the offset of each element of a window."""
         size = self.p.windows.size
         if self.plan.is_unrolled:
             for at in product(*map(range, size)):
-                do(self.code.add(first, str(sum(i * t for i, t in zip(at, self.plan.taps, strict=True)))))
+                visit(self.code.add(first, str(sum(i * t for i, t in zip(at, self.plan.taps, strict=True)))))
             return
         with ExitStack() as loops:
             for k, tap in zip(size, self.plan.taps, strict=True):
                 first = self.code.add(first, self.code.times(loops.enter_context(self.code.loop("0", k)), tap))
-            do(first)
+            visit(first)
 
     def _reduce_window(
         self, first: str, take: Callable[[str], Value], join: Callable[..., Value], start: float
@@ -130,29 +127,29 @@ class PoolingWriter(WindowKernel):
         """Return the elements of a window combined axis by axis, the first one innermost."""
         size, code = self.p.windows.size, self.code
 
-        def along(axis: int, place: str) -> Value:
+        def reduce_axes(axis: int, place: str) -> Value:
             if axis < 0:
                 return take(place)
             k, tap = size[axis], self.plan.taps[axis]
             if self.plan.is_unrolled:
-                total = along(axis - 1, place)
+                total = reduce_axes(axis - 1, place)
                 for ahead in range(tap, k * tap, tap):
-                    total = join(total, along(axis - 1, code.add(place, str(ahead))))
+                    total = join(total, reduce_axes(axis - 1, code.add(place, str(ahead))))
                 return total
             so_far = Variable(self._number(start))
             with code.loop("0", k) as i:
-                more = along(axis - 1, code.add(place, code.times(i, tap)))
+                more = reduce_axes(axis - 1, code.add(place, code.times(i, tap)))
                 so_far.set(join(so_far.get(), more))
             return so_far.get()
 
-        return along(len(size) - 1, first)
+        return reduce_axes(len(size) - 1, first)
 
-    def _largest(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
+    def _emit_largest(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
         lanes = VectorFunctions(self.code)
         z = self._reduce_window(place, lambda p: self._read(self.at(at["%x"], p), mask), lanes.maximum, -inf)
         self._write(z, self.at(at["%z"], row), mask)
 
-    def _sums(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
+    def _emit_sum(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
         z = self._reduce_window(place, lambda p: self._read(self.at(at["%x"], p), mask), lambda a, b: a + b, -0.0)
         self._write(z, self.at(at["%z"], row), mask)
 
@@ -160,13 +157,13 @@ class PoolingWriter(WindowKernel):
         """Store a vector, added to what is there if windows overlap."""
         self._write(x if self.plan.apart else self._read(pointer, mask) + x, pointer, mask)
 
-    def _spread(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
+    def _emit_spread(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
         """Emit the gradient of a sum: the cotangent of a window is added to each of its elements."""
         g = self._read(self.at(at["%x"], row), mask)
         g = g if not self.plan.apart else self._number(0.0) + g  # -0 becomes 0, as where it is added to 0
-        self._each(place, lambda p: self._accumulate(g, self.at(at["%z"], p), mask))
+        self._visit_elements(place, lambda p: self._accumulate(g, self.at(at["%z"], p), mask))
 
-    def _give(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
+    def _emit_give(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
         """Emit the gradient of a maximum: the cotangent of a window goes to its first largest element."""
         g, largest = (self._read(self.at(at[name], row), mask) for name in ("%x", "%y"))
         lanes, zero = VectorFunctions(self.code), self._number(0.0)
@@ -178,10 +175,10 @@ class PoolingWriter(WindowKernel):
             self._accumulate(lanes.select(hit, rest, zero), self.at(at["%z"], p), mask)
             left.set(lanes.select(hit, zero, rest))
 
-        self._each(place, give)
+        self._visit_elements(place, give)
 
-    def _take(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
-        """Emit the transpose of ``_give``: of each window, take the element where the maximum was first."""
+    def _emit_take(self, at: dict[str, str], place: str, row: str, mask: str | None) -> None:
+        """Emit the transpose of ``_emit_give``: of each window, take the element where the maximum was first."""
         largest = self._read(self.at(at["%y"], row), mask)
         lanes, zero = VectorFunctions(self.code), self._number(0.0)
         total, left = Variable(zero), Variable(self._number(1.0))  # left: 0 once it is found
@@ -192,5 +189,15 @@ class PoolingWriter(WindowKernel):
             total.set(total.get() + lanes.select(hit, x * rest, zero))
             left.set(lanes.select(hit, zero, rest))
 
-        self._each(place, take)
+        self._visit_elements(place, take)
         self._write(total.get(), self.at(at["%z"], row), mask)
+
+
+# How a vector of channels of one window is computed, by the symbol in the lowering of the op.
+EMIT_WINDOW: dict[str, Callable[[PoolingWriter, dict[str, str], str, str, str | None], None]] = {
+    "largest": PoolingWriter._emit_largest,
+    "sums": PoolingWriter._emit_sum,
+    "spread": PoolingWriter._emit_spread,
+    "give": PoolingWriter._emit_give,
+    "take": PoolingWriter._emit_take,
+}

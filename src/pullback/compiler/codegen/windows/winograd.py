@@ -41,10 +41,10 @@ class WinogradWriter(WindowKernel):
         code, plan = self.code, self.plan
         if plan.framed:
             self.code.clear_bytes("%scratch", plan.frame_bytes)
-        names = ["%x", "%y"] if self.c.of_filter else ["%x", "%matrices", "%y", "%z"]
-        self._emit_gradient() if self.c.of_filter else self._emit_convolution()
+        names = ["%x", "%y"] if self.c.is_filter_gradient else ["%x", "%matrices", "%y", "%z"]
+        self._emit_gradient() if self.c.is_filter_gradient else self._emit_convolution()
         kernel = make_kernel(code, *(f"ptr noalias {name}" for name in names), *RANGE)
-        if not self.c.of_filter:
+        if not self.c.is_filter_gradient:
             return kernel
         return kernel._replace(finish=self._emit_finish(), declared=frozenset(code.declared))
 
