@@ -178,7 +178,7 @@ def test_disabled_mechanism_changes_cache_key(monkeypatch: pytest.MonkeyPatch, t
 SAFE_PROGRAM = """
 import numpy as np, pullback as pb
 from pullback.core.memory import Large
-from pullback.core.op import REGISTRY, first_call
+from pullback.core.op import REGISTRY, call_stub
 big, seen = np.linspace(-1, 1, 200_000), []
 def loss(x):
     y = np.sin(x) * x
@@ -190,7 +190,7 @@ np.testing.assert_allclose(got, 2 * y * (np.cos(big) * big + np.sin(big)), rtol=
 assert pb.hessian(lambda x: np.sum(x ** 3))(np.ones(2)).tolist() == [[6.0, 0.0], [0.0, 6.0]]
 f = pb.compile(pb.grad(lambda w: np.sum(np.tanh(w @ w))))
 np.testing.assert_allclose(f(np.eye(6)), pb.grad(lambda w: np.sum(np.tanh(w @ w)))(np.eye(6)), rtol=1e-12)
-built = [op.function.__code__ is not first_call.__code__ for op in REGISTRY.values()]
+built = [op.function.__code__ is not call_stub.__code__ for op in REGISTRY.values()]
 print(seen[0], all(built))
 """
 

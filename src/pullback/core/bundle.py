@@ -22,12 +22,12 @@ def place_all(tape: Tape, zs: Sequence[Any], nodes: Sequence[Any], back: Back) -
     ``nodes``; a node that is ``None`` is not on the tape.
     """
     if len(zs) == 1:
-        return (place(zs[0], tape.meta_of(zs[0]), ONE, nodes, back),)
+        return (place(zs[0], tape.get_meta(zs[0]), ONE, nodes, back),)
     bundle = Tensor()
     bundle.meta, bundle.value, bundle.via, bundle.g = tape[FLOAT], len(zs), ALL, None
     bundle.x, bundle.y = nodes, back
     tape.push(bundle)
-    return tuple(place(z, tape.meta_of(z), PICK, bundle, i) for i, z in enumerate(zs))
+    return tuple(place(z, tape.get_meta(z), PICK, bundle, i) for i, z in enumerate(zs))
 
 
 class Picked(list[Any]):

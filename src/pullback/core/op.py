@@ -95,7 +95,7 @@ REFLECTED = frozenset({
     "add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift",
 })  # fmt: skip
 # Kernels whose operator gives other results on NumPy values than the op, or is slower.
-OTHERWISE = frozenset({np.floor_divide, np.power})
+WITHOUT_OPERATOR = frozenset({np.floor_divide, np.power})
 WEAK = (float, int, bool, complex)  # Python's numbers, which do not widen arrays
 # Keywords of NumPy's array methods that ops do not take.
 NUMPY_KEYWORDS = frozenset({"dtype", "initial", "kind", "mode", "order", "out", "where"})
@@ -176,13 +176,14 @@ def call_with_unknown(op: Op, args: tuple[Any, ...], unknown: dict[str, Any], pa
     raise make_call_error(op.function, unknown, op.required)
 
 
-def first_call(*args: object, **kwargs: object) -> Any:
+def call_stub(*args: object, **kwargs: object) -> Any:
     """Build the op's function and call it; this is the code of an op's function until then, with the op's globals."""
-    return OP.first(args, kwargs)  # type: ignore[name-defined]  # noqa: F821
+    return OP.call_unbuilt(args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
-def first_reflected(*args: object) -> Any:
-    return OP.first_reflected(args)  # type: ignore[name-defined]  # noqa: F821
+def call_reflected_stub(*args: object) -> Any:
+    """Build the reflected operator and call it; this is its code until then, as ``call_stub`` is an op's."""
+    return OP.call_reflected_unbuilt(args)  # type: ignore[name-defined]  # noqa: F821
 
 
 class Op:
@@ -233,13 +234,13 @@ class Op:
         self.chooses = self.elementwise and isinstance(self.mixing, list) and not all(self.mixing)
         # the inputs of its rules: 1, 2, or 3 for any number of them
         self.arity = 3 if binding.signature == "g, z, args, p" else len(self.inputs)
-        self.run = run or self._kernel_call()
+        self.run = run or self._make_run()
         self.saving = saving
         self.space: dict[str, Any] = {"OP": self}
         hooks.add_op(self)
-        self.function: FunctionType = self._stub(first_call, doc)
+        self.function: FunctionType = self._make_stub(call_stub, doc)
         signed = OPERATORS.get(kernel, ("",))[0] in REFLECTED
-        self.reflected = self._stub(first_reflected, doc) if signed else None
+        self.reflected = self._make_stub(call_reflected_stub, doc) if signed else None
         self.function.__wrapped__ = doc  # type: ignore[attr-defined]
         self.function.op = self  # type: ignore[attr-defined]
         REGISTRY[self.name] = BY_KERNEL[kernel] = self
@@ -267,13 +268,13 @@ class Op:
         if other is not None and other is not former:
             raise DefinitionError(f"{self.name}: its kernel is already that of {other.name}, found by it.")
 
-    def _stub(self, code: Callable[..., Any], doc: Callable[..., Any]) -> FunctionType:
+    def _make_stub(self, code: Callable[..., Any], doc: Callable[..., Any]) -> FunctionType:
         """Return a function that is built when it is first called; its globals are ``self.space``."""
         stub = FunctionType(code.__code__, self.space, self.name)
         stub.__doc__, stub.__module__, stub.__qualname__ = doc.__doc__, doc.__module__, doc.__qualname__
         return stub
 
-    def _kernel_call(self) -> Any:
+    def _make_run(self) -> Any:
         """Return the kernel as a function that takes the parameters by position, after the inputs."""
         kernel, names = self.kernel, tuple(self.params)
         if kernel in FUNCTIONS:
@@ -305,7 +306,7 @@ class Op:
             return self.__dict__[name]
         raise AttributeError(name)
 
-    def first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call_unbuilt(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call before the function is built; build it if the arguments would use it."""
         if any(type(a) is Expr for a in args):  # a rule that calls an op: building that op might lead here again
             raise TypeError(f"{self.name}: an op is called, not flattened")
@@ -315,7 +316,7 @@ class Op:
         shortcut = self._find_shortcut(*args) if self.shortcuts else None
         return dispatch(self, *bound) if shortcut is None else shortcut(args[0])
 
-    def first_reflected(self, args: tuple[Any, ...]) -> Any:
+    def call_reflected_unbuilt(self, args: tuple[Any, ...]) -> Any:
         """Run a call of the reflected operator before it is built; build it if the arguments would use it."""
         return dispatch(self, args[::-1], {}) if self._can_wait(args) else self.build(reflecting=True)(*args)
 
@@ -332,7 +333,7 @@ class Op:
     def build(self, reflecting: bool) -> Any:
         """Build the op's functions, which replace their stubs."""
         with BUILDING:
-            if self.function.__code__ is first_call.__code__:
+            if self.function.__code__ is call_stub.__code__:
                 native.built.append(self)  # first: machine code may be started by another thread
                 self.native = None if native.machine is None else native.machine.make_op(self)
                 self._write_functions()
@@ -349,7 +350,7 @@ class Op:
     def _write_functions(self) -> None:
         names: dict[str, Any] = {**self._build_names()}
         exec(compile_text(self._write_source(), f"<op {self.name}>", "exec"), names)
-        self.space.update(names, **self._ways())
+        self.space.update(names, **self._choose_paths())
         function, other = names[self.name], names.get("reflected")
         self.function.__defaults__ = function.__defaults__
         self.space[self.name] = self.function
@@ -373,9 +374,10 @@ class Op:
     def set_observed(self, on: bool) -> None:
         """Set whether the op's functions leave all calls to observers."""
         self.is_observed = on
-        self.space.update(self._ways())
+        self.space.update(self._choose_paths())
 
-    def _ways(self) -> dict[str, Any]:
+    def _choose_paths(self) -> dict[str, Any]:
+        """Return the names in the generated text that decide between the fast path, machine code and observers."""
         if self.native is None or self.is_observed:
             return OBSERVED if self.is_observed else QUICK
         return {**QUICK, "native": self.native[0], "native_reflected": self.native[1]}
@@ -400,7 +402,7 @@ class Op:
             if d.into is None:
                 return self._make_step(0, dx=dx)
             return self._make_step(0, rule=dx, back=add_into(dx, d.into, d.row_rule()))
-        rules = self._rules_of_many(self.vjps)
+        rules = self._join_rules(self.vjps)
         add, rows = add_many(rules), d.row_rule()
         inputs = range(1 if self.variadic else len(self.inputs))
         back = add if rows is None else add_rows_picked(add, rows)
@@ -455,7 +457,7 @@ class Op:
         """The rule of the second of two inputs, which sums over broadcast axes."""
         return derive_rule(self.name, self.vjps[1], "g, z, x, y", fit, "y")
 
-    def _rules_of_many(self, vjps: Sequence[Any]) -> Callable[..., Any]:
+    def _join_rules(self, vjps: Sequence[Any]) -> Callable[..., Any]:
         """Return the rules of an op of any number of inputs as one function, which returns a cotangent for each."""
         if self.variadic:
             each = vjps[0]
@@ -475,7 +477,7 @@ class Op:
     def _write_source(self) -> str:
         """Return the source text of the public function, which depends on the form."""
         _, sign = OPERATORS.get(self.kernel, (None, None))
-        sign = None if self.kernel in OTHERWISE else sign
+        sign = None if self.kernel in WITHOUT_OPERATOR else sign
         if self.arity == 1 and self.flows:
             return self._write_unary(sign) if self.acts is elementwise1 and not self.params else self._write_moving()
         return self._write_binary(sign) if self.arity == 2 and self.both else self._write_many()
@@ -579,7 +581,7 @@ class Op:
         """Return the expressions of the result where both operands are tensors, the left one, or the right one."""
         if sign:
             return f"x.value {sign} y.value", f"x.value {sign} y", f"x {sign} y.value"
-        call = f"({'run' if self.kernel in OTHERWISE else 'kernel'} if m.plain else {self.name})"
+        call = f"({'run' if self.kernel in WITHOUT_OPERATOR else 'kernel'} if m.plain else {self.name})"
         return f"{call}(x.value, y.value)", f"{call}(x.value, y)", f"{call}(x, y.value)"
 
     # ---- calls outside the fast path
@@ -787,7 +789,7 @@ def run_observed(function: Any, *args: object, **kwargs: object) -> Any:
     return observer.run_call("composition", function, *args, **kwargs)
 
 
-def first_composed(*args: object, **kwargs: object) -> Any:
+def call_composition_stub(*args: object, **kwargs: object) -> Any:
     """Build the function of a composition and call it; this is its code until then, with the composition's globals."""
     return COMPOSITION.build()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
 
@@ -801,7 +803,7 @@ class Composition:
     def __init__(self, own: Any) -> None:
         self.own = own
         self.space: dict[str, Any] = {"COMPOSITION": self, "run": own}
-        self.function = FunctionType(first_composed.__code__, self.space, own.__name__)
+        self.function = FunctionType(call_composition_stub.__code__, self.space, own.__name__)
         update_wrapper(self.function, own)
         hooks.add_composition(self)
 
@@ -811,7 +813,7 @@ class Composition:
 
     def build(self) -> Any:
         """Build the function, which replaces its stub."""
-        if self.function.__code__ is first_composed.__code__:
+        if self.function.__code__ is call_composition_stub.__code__:
             name, (parameters, arguments) = self.own.__name__, templates.forward_parameters(self.own.__code__)
             space: dict[str, Any] = {}
             exec(compile_text(f"def {name}({parameters}): return run({arguments})\n", f"<op {name}>", "exec"), space)

@@ -215,7 +215,7 @@ class Step:
         """The variant for nodes with complex values."""
         if self._complex is None:
             as_it_is = getattr(getattr(self.op, "d", None), "adjoint", False)
-            self._complex = variant_of(
+            self._complex = make_variant(
                 self, *((keep_rule, keep_rule) if as_it_is else (conjugate_rule, conjugate_rules))
             )
         return self._complex
@@ -224,7 +224,7 @@ class Step:
     def floats(self) -> Step:
         """The variant for integer operands of an elementwise op whose result is a float."""
         if self._floats is None:
-            self._floats = variant_of(self, widen_rule, widen_rules(self.op))
+            self._floats = make_variant(self, widen_rule, widen_rules(self.op))
         return self._floats
 
     @property
@@ -338,7 +338,7 @@ def copy_node(r: Tensor, g: Any, z: Value, change: Callable[..., Any]) -> Tensor
     ``g`` is its cotangent, ``z`` its result, and ``change(node, value)`` returns the new value of each input.
     """
 
-    def operand(node: Tensor, value: Any) -> Tensor:
+    def copy_operand(node: Tensor, value: Any) -> Tensor:
         copied = Tensor()
         copied.value = change(node, value)
         return copied
@@ -349,9 +349,9 @@ def copy_node(r: Tensor, g: Any, z: Value, change: Callable[..., Any]) -> Tensor
         nodes, values, live = r.x
         copied.x = nodes, [change(n if on else None, v) for n, v, on in zip(nodes, values, live, strict=True)], live
     elif type(r.x) is not list:
-        copied.x = operand(r.x, r.x.value)
+        copied.x = copy_operand(r.x, r.x.value)
         if step.dy is not None:
-            copied.y = operand(r.y, r.y.value)
+            copied.y = copy_operand(r.y, r.y.value)
         elif step.has_two_inputs:
             copied.y = change(None, r.y)
     return copied
@@ -471,10 +471,10 @@ class Tape(dict[Any, Any]):
 
     # ---- making nodes: the general path; the fast paths are generated in templates.py
 
-    def meta_of(self, v: Value) -> Any:
+    def get_meta(self, v: Value) -> Any:
         return self[v.shape, v.dtype] if isinstance(v, RAW) else self.above[v.shape, v.dtype]
 
-    def leaf(self, value: Any) -> Any:
+    def make_leaf(self, value: Any) -> Any:
         """Return a new leaf of this tape with a value."""
         t = type(value)
         if t is ndarray and (shape := value.shape):
@@ -484,20 +484,20 @@ class Tape(dict[Any, Any]):
             m = self[FLOAT]
         else:
             value = unwrap_constant(value)
-            m = self.meta_of(value)
+            m = self.get_meta(value)
         r = Tensor()
         r.meta = m
         r.value = value
         r.g = r.x = r.y = None
         if not m.small and m.dtype.kind not in "fiubc":
             if t is ndarray and has_tensors(value):
-                return self.leaf(join_tensors(value))
+                return self.make_leaf(join_tensors(value))
             raise GradientError(f"an input of dtype {m.dtype} has no gradient; only numbers have.")
         return r
 
     def record(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Perform ``op`` on the values and put its node on the tape."""
-        values = [self._value(a) if isinstance(a, Tensor) else a for a in args]
+        values = [self._find_saved_value(a) if isinstance(a, Tensor) else a for a in args]
         if op.custom:
             return op.record(self, args, values, params)
         if len(values) > 1:
@@ -506,7 +506,7 @@ class Tape(dict[Any, Any]):
         if not self.level:
             return as_tensor(z)
         live = [self.holds(a) for a in args]
-        m = self.meta_of(z)
+        m = self.get_meta(z)
         placed = op.select_step([node_of(a) for a in args], values, live, params, m)
         if placed is None:  # no derivative in the operands that are on the tape
             self.cut(op.name)
@@ -519,7 +519,7 @@ class Tape(dict[Any, Any]):
                 keep(a.x, a.value)
         return place(z, m, step, x, y)
 
-    def _value(self, a: Tensor) -> Any:
+    def _find_saved_value(self, a: Tensor) -> Any:
         """Return the value that this tape saves; a tensor of a lower level is replaced by one that no write changes."""
         if type(a) in TAPED and (a.meta.tape is self or not a.level):
             return a.value
@@ -832,7 +832,7 @@ def add_many(rules: Any) -> Any:
     return back
 
 
-def variant_of(step: Step, change: Callable[..., Any], change_all: Callable[..., Any]) -> Step:
+def make_variant(step: Step, change: Callable[..., Any], change_all: Callable[..., Any]) -> Step:
     """Return the step with changed rules, whose cotangents fit their operands; a custom step is returned unchanged."""
     if step.rule is None and step.rules is None:
         return step

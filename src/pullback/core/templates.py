@@ -60,7 +60,7 @@ def {name}(x, {params}{unknown}):{refuse}{own}
             {node}
         if m.small:
             v = {above}
-            q = m.tape.meta_of(v)
+            q = m.tape.get_meta(v)
             {node}
     elif type(x) is ndarray and x.ndim and x.dtype is not OBJECT:
         try: return {array}

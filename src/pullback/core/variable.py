@@ -487,7 +487,7 @@ class Watcher:
             known = self.leaves[id(v)] = v, []
         reads = known[1]
         if not reads or reads[-1][0] is not value:
-            reads.append((value, self.tape.leaf(value)))
+            reads.append((value, self.tape.make_leaf(value)))
         return reads[-1][1]
 
     def collect_rows(self, wanted: Callable[[Variable], bool]) -> None:

@@ -71,7 +71,7 @@ class Links:
         self.strides: Any = None
 
 
-def links_of(x: Tensor) -> Links:
+def get_links(x: Tensor) -> Links:
     """Return the links of a tensor, made when they are first needed."""
     links: Links | None = getattr(x, "links", None)
     if links is None or links is UNLINKED_ARRAY:
@@ -98,7 +98,7 @@ def link_view(
     """Make ``view`` a view of ``base``."""
     base = base.read()
     view.links = Links(base, derive, put, params)
-    views = links_of(base)
+    views = get_links(base)
     if views.frozen:
         return  # it is never written to
     views.views.append(ref(view))
@@ -183,7 +183,7 @@ def is_array(x: Tensor) -> bool:
     if x.ndim:
         return True
     links: Links | None = getattr(x, "links", None)
-    return (links is not None and links.is_array) or base_links(x.read()) is not None
+    return (links is not None and links.is_array) or find_base_links(x.read()) is not None
 
 
 def is_numpy_number(x: Any) -> bool:
@@ -243,7 +243,7 @@ def get_layout(x: Tensor) -> Any:
     a = _find_innermost(x)
     links: Links | None = getattr(x, "links", None)
     is_other = links is not None and (links.strides is not None or (links.base is not None and links.params is None))
-    return a if isinstance(a, ndarray) and a.ndim == x.ndim and not is_other else layout(x, a)
+    return a if isinstance(a, ndarray) and a.ndim == x.ndim and not is_other else make_layout(x, a)
 
 
 def _find_innermost(x: Any) -> Any:
@@ -253,15 +253,15 @@ def _find_innermost(x: Any) -> Any:
     return x
 
 
-def layout(x: Tensor, inner: Any) -> Any:
+def make_layout(x: Tensor, inner: Any) -> Any:
     """Return an array laid out as NumPy's would be for a tensor of ``vmap`` or ``compile``.
 
     A view is derived from its base's; anything else is contiguous, with its axes in the order of the ``inner`` array.
     """
-    links = base_links(x)
+    links = find_base_links(x)
     if links is not None:
         base = links.base.read()
-        return links.derive(layout(base, _find_innermost(base)))
+        return links.derive(make_layout(base, _find_innermost(base)))
     own: Links | None = getattr(x, "links", None)
     strides = inner.strides if own is None or own.strides is None else own.strides
     strides = strides[len(strides) - x.ndim :]
@@ -277,7 +277,7 @@ def close_gaps(x: Tensor) -> Tensor:
     return x
 
 
-def base_links(x: Tensor) -> Links | None:
+def find_base_links(x: Tensor) -> Links | None:
     """Return the links of a tensor that is a view; None if it is no view."""
     links: Links | None = getattr(x, "links", None)
     if links is not None and links.base is not None:
@@ -305,7 +305,7 @@ def _pop_views(x: Tensor) -> Iterator[tuple[Any, Links]]:
         _sort_views(tape)
         _, noted = tape.viewed.pop(id(x), (None, ()))
         for view in noted:
-            how = base_links(view) if type(view) is Tensor and view.x is x else None
+            how = find_base_links(view) if type(view) is Tensor and view.x is x else None
             if how is not None:
                 yield view, how
 
@@ -346,7 +346,7 @@ class StaleView(Wrapped):
         else:
             link_view(self, links.base, links.derive, links.put, links.params)
         held = self.read()  # of the class that it has now: a Reference if a value of another transform was written
-        if held is not self and base_links(held) is None:
+        if held is not self and find_base_links(held) is None:
             link_view(held, links.base, links.derive, links.put, links.params)
         return held
 
@@ -431,7 +431,7 @@ def write(x: Any, compute: Callable[[Any], Any], what: str = "x[...] = value") -
     if x.is_variable:
         raise VariableError(f"{what}: {x.name} {HELD}")
     x = x.read()
-    links = base_links(x)
+    links = find_base_links(x)
     if links is None:
         check_writable(x, what)
         new = as_tensor(compute(x)).read()
@@ -457,33 +457,33 @@ def write(x: Any, compute: Callable[[Any], Any], what: str = "x[...] = value") -
 def _keep_layout(x: Tensor, new: Tensor) -> Any:
     """Return a new value with the memory layout of the old one: NumPy writes in place, and views depend on it."""
     old: Any = x
-    made: Any = new
+    inner: Any = new
     outer = None
-    while isinstance(old.value, Tensor) and isinstance(made.value, Tensor):
-        old, made, outer = old.value, made.value, made
-    a, b = old.value, made.value
+    while isinstance(old.value, Tensor) and isinstance(inner.value, Tensor):
+        old, inner, outer = old.value, inner.value, inner
+    a, b = old.value, inner.value
     if isinstance(a, ndarray) and isinstance(b, ndarray) and a.shape == b.shape == x.shape:
         if a.strides != b.strides:
-            made.value = np.empty_like(a, b.dtype)
-            made.value[...] = b
+            inner.value = np.empty_like(a, b.dtype)
+            inner.value[...] = b
     elif x.ndim > 1 and not isinstance(a, np.generic | Tensor):
-        links = links_of(x)
+        links = get_links(x)
         links.strides = _find_innermost(x).strides if links.strides is None else links.strides
         if isinstance(a, ndarray) and type(new) not in TAPED:  # a constant, which refers to the new value from now on
             new = make_twin(new)
-            links_of(new).strides = links.strides
-        elif (lay_out := getattr(made, "lay_out", None)) is not None and made.shape == old.shape:  # traced
-            made = lay_out(old.strides)
+            get_links(new).strides = links.strides
+        elif (lay_out := getattr(inner, "lay_out", None)) is not None and inner.shape == old.shape:  # traced
+            inner = lay_out(old.strides)
             if outer is None:
-                return made
-            outer.value = made
+                return inner
+            outer.value = inner
     return new
 
 
 def check_root(links: Links, what: str) -> None:
     """Raise an error if the base of a view must not be written to, before anything is computed."""
     base = links.base.read()
-    further = base_links(base)
+    further = find_base_links(base)
     if further is None:
         check_writable(base, what)
     else:
@@ -492,23 +492,23 @@ def check_root(links: Links, what: str) -> None:
 
 def assign(x: Tensor, new: Tensor) -> None:
     """Make the object ``x`` refer to ``new``; steps that were recorded keep the value they saw."""
-    kind, made = type(x), type(new)
+    kind, new_kind = type(x), type(new)
     if kind is Tensor and x.level:
         tape = x.meta.tape
-        if made is Tensor and new.level and new.meta.tape is tape:
+        if new_kind is Tensor and new.level and new.meta.tape is tape:
             record_write(x, new)
             x.value, x.meta = new.value, new.meta
             return
         record_write(x, None)
-    elif kind in TAPED and made is Tensor and new.level:
+    elif kind in TAPED and new_kind is Tensor and new.level:
         nodes = new.meta.tape.nodes
         if nodes and nodes[-1] is new:  # it was recorded just now: the object takes its place
             nodes[-1] = x
             x.__class__ = Tensor
             _copy_slots(x, new)
             return
-    elif kind is made or (kind in TAPED and made in TAPED):
-        x.__class__ = made
+    elif kind is new_kind or (kind in TAPED and new_kind in TAPED):
+        x.__class__ = new_kind
         _copy_slots(x, new)
         return
     if is_array(x):
@@ -538,10 +538,10 @@ def make_twin(x: Any) -> Any:
         return handle
     if type(x) is not Tensor:
         return x.twin()
-    made = Tensor()
-    made.value, made.meta, made.via, made.x, made.y, made.g = x.value, x.meta, SAME, x, None, None
-    x.meta.push(made)
-    return made
+    twin = Tensor()
+    twin.value, twin.meta, twin.via, twin.x, twin.y, twin.g = x.value, x.meta, SAME, x, None, None
+    x.meta.push(twin)
+    return twin
 
 
 class Version:
@@ -586,7 +586,7 @@ def resolve_writes(tape: Tape) -> None:
         if type(y) is Tensor and type(y.g) is Version:
             r.y = y.g.node
         elif isinstance(y, Wrapped) and r.via.original.has_two_operands:
-            r.y = _version(y)
+            r.y = _get_version(y)
         g = r.g
         if type(g) is Version:
             g.first.x, g.first.y = r.x, r.y
@@ -647,12 +647,12 @@ def _redirect(r: Any, x: Any) -> None:
             r.x = x.g.node
     elif type(x) is tuple:
         operands, values, live = x
-        r.x = [_version(n) for n in operands], values, live
+        r.x = [_get_version(n) for n in operands], values, live
     else:
-        x[:] = [_version(n) for n in x]
+        x[:] = [_get_version(n) for n in x]
 
 
-def _version(node: Value) -> Any:
+def _get_version(node: Value) -> Any:
     g = getattr(node, "g", None)
     return g.node if type(g) is Version else node
 

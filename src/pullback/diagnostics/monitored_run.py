@@ -64,7 +64,7 @@ class MonitoredRun:
         def enter(x: ArrayOrNumber) -> Any:
             if not is_number(x):
                 return x
-            leaves.append(tape.leaf(as_leaf(x, "diagnostics")))
+            leaves.append(tape.make_leaf(as_leaf(x, "diagnostics")))
             return leaves[-1]
 
         args = [map_whole(enter, a) for a in self.args]

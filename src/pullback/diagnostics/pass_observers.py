@@ -38,9 +38,9 @@ class ObservedTape(Tape):
 
     observers: Sequence[PassObserver]
 
-    def leaf(self, value: Any) -> Any:
+    def make_leaf(self, value: Any) -> Any:
         monitor = _find_monitor(self.observers)
-        return super().leaf(value if monitor is None else monitor.lift(value))
+        return super().make_leaf(value if monitor is None else monitor.lift(value))
 
     def walk(self) -> None:
         walk_observed(_pop_back(self.list_steps()), self.observers)

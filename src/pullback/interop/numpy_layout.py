@@ -17,7 +17,7 @@ import numpy as np
 
 from pullback.core.axes import reduces
 from pullback.core.tensor import Tensor
-from pullback.core.writes import are_in_order, base_links, close_gaps, get_layout, has_axes_in_order
+from pullback.core.writes import are_in_order, close_gaps, find_base_links, get_layout, has_axes_in_order
 from pullback.interop.numpy_arguments import iterate_tensors
 
 LENGTH = 4  # of the axes of small arrays
@@ -182,7 +182,7 @@ def _make_model(a: Any, dtype: np.dtype[Any], longest: int | None) -> Any:
 
 def _find_base(x: Tensor) -> Tensor:
     """Return the tensor that a tensor is a view of, itself if it is none."""
-    while (links := base_links(x.read())) is not None:
+    while (links := find_base_links(x.read())) is not None:
         x = links.base
     return x.read()
 

@@ -19,7 +19,7 @@ from pullback.core.rowsparse import rows_of_index
 from pullback.core.selection import find_selection, select, write_selection
 from pullback.core.tape import constant
 from pullback.core.tensor import RAW, Tensor, read_sizes, strip
-from pullback.core.writes import base_links, link_view, note_view, write
+from pullback.core.writes import find_base_links, link_view, note_view, write
 from pullback.errors import ArgumentError, IndexRangeError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.batching import broadcast_examples, count_examples
@@ -426,7 +426,7 @@ def _is_whole(index: Index) -> bool:
 
 def _is_view_at(value: Tensor, x: Tensor, index: Index, given: Index) -> bool:
     """Return whether a tensor is the view ``x[given]`` itself; ``index`` is the same, normalized."""
-    links = base_links(value)
+    links = find_base_links(value)
     if links is None or links.params is None or links.base is not x.read():
         return False
     known = links.params.get("index")

@@ -17,7 +17,7 @@ from pullback.transforms.arguments import Arguments
 from pullback.transforms.batch import Batched
 from pullback.transforms.custom_op import Back, BodyRun, CustomOp, like, make_zero_gradient
 
-Ask = Callable[[tuple[int, ...], list[Any]], Sequence[Any]]  # (counts of arrays by order, arrays) -> results
+CallWorkers = Callable[[tuple[int, ...], list[Any]], Sequence[Any]]  # (counts of arrays by order, arrays) -> results
 Kind = Literal["whole", "parts"]  # of an array: the same for all shards, or one for each of them
 
 
@@ -27,9 +27,9 @@ class WorkersOp(CustomOp):
     ``counts`` has the number of arrays for each order (see ``scale.work.make_derivative``).
     """
 
-    def __init__(self, name: str, ask: Ask, counts: tuple[int, ...]) -> None:
+    def __init__(self, name: str, call_workers: CallWorkers, counts: tuple[int, ...]) -> None:
         super().__init__(name)
-        self.ask, self.counts = ask, counts
+        self.call_workers, self.counts = call_workers, counts
 
     def apply(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """Return the results of the workers; no transform can trace them, as their function captures no tensor."""
@@ -40,17 +40,16 @@ class WorkersOp(CustomOp):
         is_traced = bool(level)  # a further transform follows them
         if any(type(x) is Batched and x.level == level for x in values):
             return BodyRun(self._run_examples(level, values), self._make_back(values))
-
         if is_traced:
-            return BodyRun(WorkersOp(self.name, self.ask, self.counts).apply(values), self._make_back(values))
-        return BodyRun(self._ask(self.counts, values), self._make_back(values))
+            return BodyRun(WorkersOp(self.name, self.call_workers, self.counts).apply(values), self._make_back(values))
+        return BodyRun(self._compute(self.counts, values), self._make_back(values))
 
     def _make_back(self, values: Sequence[Any]) -> Back:
         def back(dys: list[Any]) -> Sequence[Any]:
             counts = (*self.counts, len(values) + len(dys))
             if any(map(level_of, [*values, *dys])):
-                return WorkersOp(self.name, self.ask, counts).apply([*values, *dys])
-            return self._ask(counts, [*values, *dys])
+                return WorkersOp(self.name, self.call_workers, counts).apply([*values, *dys])
+            return self._compute(counts, [*values, *dys])
 
         return back
 
@@ -61,8 +60,8 @@ class WorkersOp(CustomOp):
         rows = [self.apply([x.array[i] if b else x for x, b in zip(values, on, strict=True)]) for i in range(size)]
         return tuple(Batched(level, np.stack(column)) for column in zip(*rows, strict=True))
 
-    def _ask(self, counts: tuple[int, ...], values: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(map(unwrap_constant, self.ask(counts, [np.asarray(x) for x in values])))
+    def _compute(self, counts: tuple[int, ...], values: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(map(unwrap_constant, self.call_workers(counts, [np.asarray(x) for x in values])))
 
     run_checked = run_traced = run
 
@@ -84,12 +83,12 @@ class WorkersOp(CustomOp):
         return place_all(tape, zs, nodes, pull)
 
     def check_linear(self, back: Any, xs: Sequence[Any], zs: Sequence[Any]) -> None:
-        """Do nothing: what workers compute as a backward pass is linear, and need not be asked to find out."""
+        """Do nothing: what workers compute as a backward pass is linear, and so there is nothing to check."""
 
 
-def compute_on_workers(name: str, ask: Ask, xs: Sequence[Any]) -> Sequence[Any]:
+def compute_on_workers(name: str, call_workers: CallWorkers, xs: Sequence[Any]) -> Sequence[Any]:
     """Return what workers compute from arrays: Tensors if there is one among these, and arrays otherwise."""
-    op = WorkersOp(name, ask, (len(xs),))
+    op = WorkersOp(name, call_workers, (len(xs),))
     if (tape := _find_only_tape(xs)) is not None:
         return op.place(tape, xs, *op.run([x.value if type(x) in TAPED else x for x in xs])[:2])
     arguments = Arguments(xs)

@@ -43,8 +43,8 @@ class Answers:
     A sum that is differentiated is computed together with its gradient, so that workers read the data once.
     """
 
-    def __init__(self, ask: Callable[..., Sequence[Any]], is_traced: bool) -> None:
-        self.ask, self.is_traced = ask, is_traced
+    def __init__(self, call_workers: Callable[..., Sequence[Any]], is_traced: bool) -> None:
+        self.call_workers, self.is_traced = call_workers, is_traced
         self.known: list[tuple[tuple[int, ...], Sequence[Any], Sequence[Any]]] = []
         self.is_number = False  # the value, so that workers have computed the gradients with it
         self.gradients: Sequence[Any] | None = None
@@ -54,12 +54,12 @@ class Answers:
         """Return the results for arrays of some order; the caller may write into them."""
         if len(counts) == 2 and self.is_number:
             *xs, dy = arrays
-            if self.gradients is None or not all(map(_is_same, xs, self.place)):  # vmap asks for several places
-                self.gradients, self.place = self.ask((), xs)[1:], xs
+            if self.gradients is None or not all(map(_is_same, xs, self.place)):  # as for vmap
+                self.gradients, self.place = self.call_workers((), xs)[1:], xs
             gradients = self.gradients
             if dy.item() == 1:
                 self.gradients = None  # these very arrays are given, once: a copy takes long
-                return [_own(g) for g in gradients]
+                return [_make_writable(g) for g in gradients]
             return [dy * g for g in gradients]
         return [np.array(y) if y.ndim else y[()] for y in self._find(counts, arrays)]
 
@@ -68,7 +68,7 @@ class Answers:
             if same == counts and all(map(_is_same, arrays, before)):
                 return results
         is_first = len(counts) == 1 and self.is_traced
-        results = self.ask(() if is_first else counts, arrays)
+        results = self.call_workers(() if is_first else counts, arrays)
         if is_first and len(results) > 1:
             self.is_number, self.gradients, self.place = True, results[1:], arrays
             results = results[:1]
@@ -76,7 +76,7 @@ class Answers:
         return results
 
 
-def _own(y: Any) -> Any:
+def _make_writable(y: Any) -> Any:
     """Return an array that may be written into: itself, or a copy of one that is not its own memory."""
     return y if y.base is None and y.flags.writeable else np.array(y)
 
@@ -154,9 +154,8 @@ class Pool:
             raise ArgumentError(f"Pool: address= is for the engines ray and dask, not for {engine!r}.")
         self.engine = ENGINES[engine](**({} if address is None else {"address": address}))
         self.names: dict[str, tuple[str, Sequence[str]]] = {}  # of each task: the function, and the shards
-        self.call_tasks: dict[
-            int, tuple[str, slice | str]
-        ] = {}  # of each call: the task, and which shards or what else
+        # Of each call: the task, and which shards, or what else, in words.
+        self.call_tasks: dict[int, tuple[str, slice | str]] = {}
         self.is_open = True
         self.engine.start(self.workers, start_timeout)
 
@@ -222,10 +221,10 @@ class Pool:
         def join_rows(params: Any) -> Any:
             key, xs = send(params)
 
-            def ask(counts: tuple[int, ...], arrays: Sequence[Any]) -> list[Any]:
+            def call_workers(counts: tuple[int, ...], arrays: Sequence[Any]) -> list[Any]:
                 return self._differentiate_parts(key, len(xs), counts, arrays)
 
-            results = compute_on_workers("pool.concat", ask, xs)
+            results = compute_on_workers("pool.concat", call_workers, xs)
             are_tensors = any(isinstance(x, Tensor) for x in xs)
             return concat(results) if are_tensors else np.concatenate([np.asarray(y) for y in results])
 
@@ -241,10 +240,10 @@ class Pool:
             key, xs = send(params)
             levels = [x.level for x in xs if isinstance(x, Tensor)]
 
-            def ask(counts: tuple[int, ...], arrays: list[Any]) -> Sequence[Any]:
+            def call_workers(counts: tuple[int, ...], arrays: list[Any]) -> Sequence[Any]:
                 return self.add_up(name, key, count, "differentiate", arrays, counts)
 
-            answers = Answers(ask, is_traced=any(levels))
+            answers = Answers(call_workers, is_traced=any(levels))
             (value,) = compute_on_workers(f"pool.{name}", answers.get, xs)
             value = value if divisor == 1 else value / divisor
             return value if levels else np.asarray(value)[()]
@@ -274,15 +273,17 @@ class Pool:
 
     def _differentiate_parts(self, key: str, leaves: int, counts: tuple[int, ...], arrays: Sequence[Any]) -> list[Any]:
         """Return a derivative of the arrays of all shards: one for each shard, or the sums over them."""
-        kinds, made = list_kinds(leaves, len(counts) - 1)
+        argument_kinds, result_kinds = list_kinds(leaves, len(counts) - 1)
         size = len(self.names[key][1])
-        own, whole = _deal_arrays(kinds, arrays, size)
-        calls = [self._call(i, (i, i + 1), "differentiate_parts", key, i, kinds, own[i], whole) for i in range(size)]
+        own, whole = _deal_arrays(argument_kinds, arrays, size)
+        calls = [
+            self._call(i, (i, i + 1), "differentiate_parts", key, i, argument_kinds, own[i], whole) for i in range(size)
+        ]
         found = [self._check(answer, "concat") for answer in self._wait(calls)]
-        if any(len(row) != len(made) or (len(counts) == 1 and not np.ndim(row[0])) for row in found):
+        if any(len(row) != len(result_kinds) or (len(counts) == 1 and not np.ndim(row[0])) for row in found):
             raise WorkerError(f"pool.concat: {self.names[key][0]} must return one array with at least one axis.")
         results: list[Any] = []
-        for j, kind in enumerate(made):
+        for j, kind in enumerate(result_kinds):
             column = [row[j] for row in found]
             results += column if kind == "parts" else add_range([[x] for x in column].__getitem__, 0, size)
         return results
@@ -354,10 +355,10 @@ class Pool:
         self.engine.send_task(task)
         return task.key
 
-    def add_up(self, name: str, key: str, count: int, method: str, given: object, *more: object) -> Sequence[Any]:
+    def add_up(self, name: str, key: str, count: int, method: str, shared_data: object, *more: object) -> Sequence[Any]:
         """Return the sums over a number of shards of what a method of the workers gives, added in a fixed order."""
         self._check_open(name)
-        shared, blocks = Shared(given), plan_blocks(count, self.workers)
+        shared, blocks = Shared(shared_data), plan_blocks(count, self.workers)
         calls = [self._call(i, block, method, key, *block, *more, shared) for i, block in enumerate(blocks)]
         if self.tree == "workers" and self.engine.sends_answers:
             places = {call: i % self.workers for i, call in enumerate(calls)}
@@ -392,12 +393,12 @@ class Pool:
         """Return the function of a call, and the shards or the item that it was given."""
         if call not in self.call_tasks:
             return "a function at unknown shards"
-        key, what = self.call_tasks[call]
+        key, part = self.call_tasks[call]
         name, names = self.names[key]
-        if isinstance(what, slice):
-            found = names[what]
-            what = f"shard{'s' * (len(found) > 1)} {', '.join(found)}"
-        return f"{name} at {what}"
+        if isinstance(part, str):
+            return f"{name} at {part}"
+        shards = names[part]
+        return f"{name} at shard{'s' * (len(shards) > 1)} {', '.join(shards)}"
 
     def _wait(self, calls: Sequence[int]) -> list[Any]:
         try:
@@ -410,11 +411,11 @@ class Pool:
 
     def _end(self, died: CallDied) -> WorkerError:
         """End workers that died at a call again and again; return the error that names the call."""
-        what = self._describe(died.call)
+        call = self._describe(died.call)
         worker = "workers" if died.worker is None else f"worker {died.worker + 1}"
         self.close()
         return WorkerError(
-            f"Pool: {worker} died {died.deaths} times in a row in {what}. What it computes ends the "
+            f"Pool: {worker} died {died.deaths} times in a row in {call}. What it computes ends the "
             f"process: run it with engine='serial' to see where. {died.detail}"
         )
 

@@ -48,7 +48,7 @@ class Pinned(Watcher):
 
     def __init__(self, tape: Tape, noted: Noted) -> None:
         super().__init__(tape)
-        self.pins = {id(v): tape.leaf(noted.first[id(v)]) for v in noted.trainable}
+        self.pins = {id(v): tape.make_leaf(noted.first[id(v)]) for v in noted.trainable}
         self.fixed = noted.first
 
     def on_read(self, v: Variable, value: Tensor) -> Any:
@@ -152,7 +152,7 @@ class RecomputedCall(CustomCall):
         return zs
 
     def pull_back(self, tape: Tape, values: Sequence[Any], noted: Noted, dys: list[Any]) -> list[Any]:
-        leaves = [tape.leaf(v) if v.dtype.kind in "fiubc" else v for v in values]
+        leaves = [tape.make_leaf(v) if v.dtype.kind in "fiubc" else v for v in values]
         with watch_variables(Pinned(tape, noted)) as pinned:
             results = [unwrap_constant(z) for z in tree.leaves(self.body(leaves))]
         return pull(tape, results, dys, [*leaves, *pinned.pins.values()])

@@ -120,7 +120,7 @@ class Differentiated(Derivative):
                     are_leaves = False
                     kind = max(kind, self._enter(tape, x, args, leaves))
                     continue
-                t = tape.leaf(x)
+                t = tape.make_leaf(x)
                 args.append(t)
                 leaves.append(t)
         except (DataError, GradientError) as error:
@@ -174,7 +174,7 @@ class Differentiated(Derivative):
             if k is None:
                 k, leaf = kind_of(leaf), as_leaf(leaf, self.face)
             kinds.append(k)
-            t = tape.leaf(leaf)
+            t = tape.make_leaf(leaf)
             leaves.append(t)
             return t
 
@@ -201,7 +201,7 @@ class Differentiated(Derivative):
                 raise GradientError(f"{self.face}(f): f must return one tensor, got {describe(y)}. {cure}")
         if self.unconnected == "raise":
             raise UnconnectedError(UNREACHED + cut_text(tape) + UNCONNECTED_CURE)
-        return tape.leaf(unwrap_constant(y))  # no input, but outer tapes still follow its value
+        return tape.make_leaf(unwrap_constant(y))  # no input, but outer tapes still follow its value
 
     def _seed(self, dy: Operand | None, value: Value) -> Any:
         """Return the cotangent of the result: ones, or ``dy``, which must have the shape of the result."""
@@ -326,7 +326,7 @@ def _make_own(d: Value, wanted: np.dtype[Any]) -> Any:
 
 
 def copy_if_shared(v: Value, taken: Sequence[Any]) -> Any:
-    """Return an array, copied if it is a view or in ``taken``, the ids of arrays that belong to the caller."""
+    """Return an array, copied if it is a view or one of ``taken``, the arrays that belong to the caller."""
     return v.copy() if type(v) is ndarray and (v.base is not None or any(v is t for t in taken)) else v
 
 

@@ -187,7 +187,7 @@ class Walk:
         if d is None:
             return None
         value = d.value if self.tape.holds(d) else unwrap_constant(open_gate(d))
-        return place(value, self.tape.meta_of(value), UNKNOWN, _list_operands(r), None)
+        return place(value, self.tape.get_meta(value), UNKNOWN, _list_operands(r), None)
 
 
 def _list_operands(r: Tensor) -> list[Any]:

@@ -39,7 +39,7 @@ class LinearRecord:
 
     def __init__(self, tape: Tape, f: Callable[[list[Any]], Sequence[Any]], values: Sequence[Any]) -> None:
         self.level = tape.level
-        leaves = [tape.leaf(v) for v in values]
+        leaves = [tape.make_leaf(v) for v in values]
         results = [z.read() if isinstance(z, Tensor) else z for z in f(leaves)]
         held = [tape.holds(z) for z in results]
         self.leaves: list[Tensor] = [node_of(t) for t in leaves]

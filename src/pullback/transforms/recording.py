@@ -124,7 +124,7 @@ def follow(tape: Recording, t: Tensor) -> Tensor:
     else:
         value = make_twin(t)
     node = Tensor()
-    node.value, node.meta = value, tape.meta_of(value)
+    node.value, node.meta = value, tape.get_meta(value)
     node.g = node.x = node.y = None
     become(t, UnwatchedState(Large, node.meta, value, node, state(t)))
     return node

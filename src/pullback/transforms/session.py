@@ -93,7 +93,7 @@ def roll_long_tape(tape: Tape) -> None:
 
 
 def make_seed(cotangent: Operand | None, y: Value, face: str, name: str, result: str) -> Any:
-    """Return the cotangent of a result ``y``: ``given``, checked to have its shape, or ones.
+    """Return the cotangent of a result ``y``: the one that is given, checked to have its shape, or ones.
 
     Messages begin with ``face``; ``name`` is the user's parameter, ``result`` what they call ``y``.
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.core.writes import base_links
+from pullback.core.writes import find_base_links
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.array_api.arguments import as_operand, as_result, call, call_several
 
@@ -123,7 +123,7 @@ def reshape(x: Value, /, shape: Shape, *, copy: bool | None = None) -> Tensor:
     result: Any = call(np.reshape, x, shape=tuple(shape))
     if copy:
         return np.copy(result)  # type: ignore[return-value]
-    if copy is False and base_links(result.read()) is None:
+    if copy is False and find_base_links(result.read()) is None:
         raise ArgumentError(
             f"reshape: copy=False, but shape {x.shape} to {tuple(shape)} needs a copy; leave copy=None."
         )
