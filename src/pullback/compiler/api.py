@@ -141,7 +141,7 @@ class CompiledProgram:
         self.output_kinds = OutputKinds(trace, leaves, results, outputs)
         self.reads = [v for v, _ in trace.reads.values()]
         self.supplies = trace.supplies
-        self.trained, self.flag_changes = self.trainable_flags(), flag_changes()
+        self.trained, self.flag_changes = self.list_trainable_flags(), flag_changes()
         self.assigned = [v for v, _ in trace.assigned.values()]
         outputs += [trace.as_node(value) for _, value in trace.assigned.values()]
         self.written_rows = [v for v, _, _ in trace.written_rows.values()]
@@ -180,7 +180,7 @@ class CompiledProgram:
             inputs.insert(place, make())
         return inputs
 
-    def trainable_flags(self) -> tuple[bool, ...]:
+    def list_trainable_flags(self) -> tuple[bool, ...]:
         """Return which of the variables that it reads are trainable."""
         return tuple([v.trainable for v in self.reads])
 
@@ -192,12 +192,12 @@ class CompiledProgram:
         """Return whether the same variables are trainable as when it was traced."""
         now = flag_changes()
         if now != self.flag_changes:
-            if self.trainable_flags() != self.trained:
+            if self.list_trainable_flags() != self.trained:
                 return False
             self.flag_changes = now
         return True
 
-    def entry(
+    def make_entry(
         self, args: Any, leaves: Sequence[Leaf], otherwise: Callable[..., Any], run: Callable[..., Any], switch: int
     ) -> Callable[..., Any] | None:
         """Return a native function for positional arguments like these; None if there can be none.
@@ -210,7 +210,7 @@ class CompiledProgram:
             return None
         trees = Leaves(HOLE, args, leaves, self.structure)
         direct = not (self.reads or self.supplies or self.assigned or self.written_rows) and self.output_kinds.are_quick
-        found = self.run.entry(trees, otherwise, self.output_kinds.floats, switch) if direct else None
+        found = self.run.make_program_entry(trees, otherwise, self.output_kinds.floats, switch) if direct else None
         kinds = [PYTHON if x.weak else ARRAY for x in leaves]
 
         def run_leaves(*values: object) -> Any:
@@ -519,7 +519,7 @@ class Compiled:
             key = (*keys, get_environment(), tuple(found.leaves))
             program = self.programs.get(key)
             while program is not None and not (program.is_current() and program.fits(found.layouts)):
-                other = program.trainable_flags() if not program.is_current() else tuple(found.layouts)
+                other = program.list_trainable_flags() if not program.is_current() else tuple(found.layouts)
                 key = (*key[:-1], other, key[-1])
                 program = self.programs.get(key)
             if program is None:
@@ -555,7 +555,9 @@ class Compiled:
         if takes_usual and not named and traced_in == process_environment():
             # Each entry passes other arguments on to that of the program before; chains of these are kept short.
             before = self.__call__ if len(self.programs) % MANY_TRACES else self._run
-            self.__call__ = program.entry(ins, found.leaves, before, self._run, word_of(traced_in)) or self.__call__
+            self.__call__ = (
+                program.make_entry(ins, found.leaves, before, self._run, word_of(traced_in)) or self.__call__
+            )
         if len(self.programs) == MANY_TRACES + 1:
             warn(f"{self.__name__} was compiled {MANY_TRACES + 1} times, for {self._describe_change()}.", stacklevel=4)
         return program

@@ -36,10 +36,10 @@ def call_kernel(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> N
     name = module.add(w._replace(function=w.function._replace(aliases=aliases)))
     count = len(loops.offsets)
     arrays, after = loops.arrays[:count], loops.arrays[count:]
-    operands: list[Operand] = [module.address(n, at) for n, at in zip(arrays, loops.offsets, strict=True)]
+    operands: list[Operand] = [module.find_address(n, at) for n, at in zip(arrays, loops.offsets, strict=True)]
     if w.finish is None:
-        operands += map(module.address, after)
-    partial = module.partial(k.number, plan)
+        operands += map(module.find_address, after)
+    partial = module.find_partial_results(k.number, plan)
     operands += [partial, module.find_memory(("scratch", k.number))]
     if work.workers > 1 or work.parts == 1:
         module.call_kernel(code, work, name, operands)
@@ -48,7 +48,7 @@ def call_kernel(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> N
     else:
         _call_parts(code, work, name, operands)
     if w.finish:
-        code.call_void(module.name(w.finish), [*map(module.address, after), partial, integer(work.parts)])
+        code.call_void(module.name_function(w.finish), [*map(module.find_address, after), partial, integer(work.parts)])
 
 
 def _call_parts(code: CallList, work: Work, name: str, operands: list[Operand]) -> None:
@@ -68,7 +68,7 @@ def _call_shared_parts(module: ModuleBuilder, code: CallList, work: Work, name: 
     _call_parts(inner, work, name, [Local("ptr", x) for x in pointers])
     lines, _ = inner.render("", False)
     module.declared |= inner.declared
-    code.call_void(module.name(make_function(lines, *(f"ptr {x}" for x in pointers))), operands)
+    code.call_void(module.name_function(make_function(lines, *(f"ptr {x}" for x in pointers))), operands)
 
 
 def _find_overwritten(module: ModuleBuilder, k: Kernel, arrays: tuple[Node, ...]) -> tuple[tuple[int, int], ...]:
@@ -96,7 +96,9 @@ def call_fourier(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> 
     n: Node = step.what
     module.described.append(f"fourier {list(n.args[0].shape)} along {n.data.axis}")
     (*inputs, factors), order = _find_arguments(module, n), order_parts(n)
-    results = [module.address(n)] if n.data.is_real else [module.address(n, part * n.size // 2) for part in order]
+    results = (
+        [module.find_address(n)] if n.data.is_real else [module.find_address(n, part * n.size // 2) for part in order]
+    )
     operands = [*(inputs if order[0] == 0 else inputs[::-1]), factors, *results]
     call_whole(module, code, step, emit_fourier(step.plan), operands)
 
@@ -107,12 +109,12 @@ def call_parts(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> No
     module.described.append(f"{n.name} {list(n.args[0].shape)}")
     function, declared = (emit_split if n.kind is SPLIT else emit_join)(n, module.target)
     module.declared |= declared
-    code.call_void(module.name(function), [*_find_arguments(module, n), module.address(n)])
+    code.call_void(module.name_function(function), [*_find_arguments(module, n), module.find_address(n)])
 
 
 def _find_arguments(module: ModuleBuilder, n: Node) -> list[Operand]:
     """Return the addresses of the arguments of a node, which may be contiguous parts of other arrays."""
-    return [module.address(*find_contiguous(x)) for x in n.args]
+    return [module.find_address(*find_contiguous(x)) for x in n.args]
 
 
 def call_whole(
@@ -124,7 +126,7 @@ def call_whole(
     """
     n: Node = step.what
     scratch = module.find_memory(("scratch", n.number))
-    arrays = [module.address(x) for x in (*n.args, n)] if operands is None else operands
+    arrays = [module.find_address(x) for x in (*n.args, n)] if operands is None else operands
     module.call_kernel(code, step.plan.work, module.add(w), [*arrays, scratch, scratch])
 
 
@@ -132,7 +134,7 @@ def call_spaced(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> N
     """Call the function that writes elements into zeros at regular strides."""
     operands = _describe_scatter(module, step.what)
     spaced = Spaced(step.what, step.plan)
-    name = module.name(spaced.write())
+    name = module.name_function(spaced.write())
     module.declared |= spaced.code.declared
     code.call_void(name, operands)
 
@@ -143,7 +145,7 @@ def call_scatter(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> 
     plan: ScatterPlan = step.plan
     _, *others = _describe_scatter(module, n)
     base, offset, _ = find_rows(n.args[0], n.data.row)
-    operands = [module.address(base, offset), *others]
+    operands = [module.find_address(base, offset), *others]
     name = module.add(ScatterRows(n, n.number in module.memory.over, plan).write())
     module.call_kernel(code, plan.work, name, [*operands, NULL, NULL])
 
@@ -151,4 +153,4 @@ def call_scatter(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> 
 def _describe_scatter(module: ModuleBuilder, n: Node) -> list[Operand]:
     """Add a scatter to the descriptions of the module's steps, and return the addresses of its arrays."""
     module.described.append(f"{n.name} {list(n.args[0].shape)} into {list(n.shape)}")
-    return [module.address(x) for x in (*n.args, n)]
+    return [module.find_address(x) for x in (*n.args, n)]

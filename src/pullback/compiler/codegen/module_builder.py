@@ -62,7 +62,7 @@ class ModuleBuilder:
         inner._kernels, inner._names, inner._runs = self._kernels, self._names, self._runs
         return inner
 
-    def name(self, function: Function) -> str:
+    def name_function(self, function: Function) -> str:
         """Add a function to the module and return its name; equal functions are one and have one name."""
         return self._names.setdefault(function, f"k{len(self._names)}")
 
@@ -70,7 +70,7 @@ class ModuleBuilder:
         """Add a kernel to the module with what it calls, and return its name."""
         self.declared |= kernel.declared
         self.helpers.update(kernel.helpers)
-        return self.name(kernel.function)
+        return self.name_function(kernel.function)
 
     def emit_loops(self, plan: LoopPlan, overwrites: bool) -> KernelCode:
         """Return the code of a loop kernel, emitted once; ``overwrites``: a result is written over an operand."""
@@ -129,7 +129,7 @@ class ModuleBuilder:
 
     # ---- addresses
 
-    def address(self, n: Node, offset: int = 0) -> Address:
+    def find_address(self, n: Node, offset: int = 0) -> Address:
         """Return the address of a value, or of one of its elements."""
         base = self._slot(self.memory.slot[n.number]) if n.number in self.memory.slot else self.find_memory(n.number)
         return base.further(offset * n.dtype.itemsize)
@@ -148,7 +148,7 @@ class ModuleBuilder:
             return Address(ARENA, place.offset if place else 0)
         return self._slot(place.slot, place.offset + LINE_BYTES - 1, True) if place.lined else self._slot(place.slot)
 
-    def partial(self, number: int, plan: KernelPlan) -> Address:
+    def find_partial_results(self, number: int, plan: KernelPlan) -> Address:
         """Return the address of the partial results of a kernel's parts: on the stack, if they are small."""
         if plan.work.partial and plan.is_on_stack:
             self._stack = max(self._stack, plan.work.partial * plan.work.parts)
@@ -174,8 +174,10 @@ class ModuleBuilder:
             pointer = code.pointer(x)
             code.line(f"store ptr {pointer}, ptr {code.at('ptr', context, i)}")
         task = emit_task(name, work, len(operands) - 2)
-        function = self.name(make_function(task.body, "ptr %context", "i64 %part", "i64 %worker", attributes=""))
+        function = self.name_function(
+            make_function(task.body, "ptr %context", "i64 %part", "i64 %worker", attributes="")
+        )
         code.declared |= {*task.declared, "declare void @parallel(ptr, ptr, i64, i64, i1)"}
         self.imports.add("parallel")
-        how = f"i64 {work.parts}, i64 {self.threads}, i1 {str(work.time >= MIN_WAKING_TIME).lower()}"
-        code.line(f"call void @parallel(ptr @{function}, ptr {context}, {how})")
+        shape = f"i64 {work.parts}, i64 {self.threads}, i1 {str(work.time >= MIN_WAKING_TIME).lower()}"
+        code.line(f"call void @parallel(ptr @{function}, ptr {context}, {shape})")

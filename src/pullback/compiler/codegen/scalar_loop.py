@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pullback.compiler.builder import Code, Value, code_of
 from pullback.compiler.codegen.kernel_code import Function, make_function
-from pullback.compiler.codegen.loops.access import element_of, memory_type, read_vector, write_vector
+from pullback.compiler.codegen.loops.access import find_element_address, get_memory_type, read_vector, write_vector
 from pullback.compiler.codegen.loops.row_blocks import emit_number
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import CAST, VIEW
@@ -31,7 +31,7 @@ class ScalarLoop:
         for n in loop.body.nodes:  # constants are loaded once, before the loop
             if self._is_constant(n):
                 self.values[n.number] = self._load_constant(n)
-        cells = [code.allocate(memory_type(x.dtype), 8) for x in loop.carry_inputs]
+        cells = [code.allocate(get_memory_type(x.dtype), 8) for x in loop.carry_inputs]
         for i, (x, cell) in enumerate(zip(loop.carry_inputs, cells, strict=True), loop.constants):
             write_vector(code, read_vector(code, f"%a{i}", x.dtype, 1, None), cell, None)
         with code.loop("0", loop.length) as t:
@@ -39,13 +39,15 @@ class ScalarLoop:
             for x, cell in zip(loop.carry_inputs, cells, strict=True):
                 self.values[x.number] = read_vector(code, cell, x.dtype, 1, None)
             for i, x in enumerate(inputs[loop.xs :], loop.xs):
-                self.values[x.number] = read_vector(code, element_of(code, x, f"%a{i}", row), x.dtype, 1, None)
+                self.values[x.number] = read_vector(
+                    code, find_element_address(code, x, f"%a{i}", row), x.dtype, 1, None
+                )
             values = [self._emit(n) for n in outputs]
             for v, cell in zip(values, cells, strict=False):
                 write_vector(code, v, cell, None)
             for i, (n, v) in enumerate(zip(outputs, values, strict=True)):
                 if i >= loop.carry and i in self.results:
-                    write_vector(code, v, element_of(code, n, f"%a{self.results[i]}", row), None)
+                    write_vector(code, v, find_element_address(code, n, f"%a{self.results[i]}", row), None)
         for i, (x, cell) in enumerate(zip(loop.carry_inputs, cells, strict=True)):
             if i in self.results:
                 write_vector(code, read_vector(code, cell, x.dtype, 1, None), f"%a{self.results[i]}", None)
@@ -58,7 +60,7 @@ class ScalarLoop:
     def _load_constant(self, n: Node) -> Value:
         base, offset = (n.args[0], n.data.offset) if n.kind is VIEW else (n, 0)
         array = next(i for i, x in enumerate(self.loop.body.inputs) if x is base)
-        return read_vector(self.code, element_of(self.code, n, f"%a{array}", str(offset)), n.dtype, 1, None)
+        return read_vector(self.code, find_element_address(self.code, n, f"%a{array}", str(offset)), n.dtype, 1, None)
 
     def _emit(self, wanted: Node) -> Value:
         """Return the value of a node, after those that it needs."""

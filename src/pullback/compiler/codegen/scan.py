@@ -70,7 +70,7 @@ class AxisKernel(ABC):
         chosen = ", ".join("i32 poison" if i < 0 else f"i32 {i}" for i in lanes)
         return v.like(self.code.op(f"shufflevector {v.type} {v.name}, {v.type} poison, <{v.width} x i32> <{chosen}>"))
 
-    def block(self, u: str) -> tuple[str, str, str]:
+    def find_block(self, u: str) -> tuple[str, str, str]:
         """Return the outer index of a unit of work, and the range of its vectors along the inner axis."""
         code, many = self.code, -(-self.vectors // self.columns)
         if many == 1:
@@ -79,7 +79,7 @@ class AxisKernel(ABC):
         first = code.times(b, self.columns)
         return o, first, self.code.minimum(code.add(first, str(self.columns)), str(self.vectors))
 
-    def column(self, v: str) -> str:
+    def find_column(self, v: str) -> str:
         """Return the inner index at which a vector begins; the last one may overlap the one before."""
         begin = self.code.times(v, self.width)
         return begin if self.inner % self.width == 0 else self.code.minimum(begin, str(self.inner - self.width))
@@ -102,17 +102,17 @@ class Scan(AxisKernel):
             if self.by_vectors:
                 self._emit_row(code.times(first, self.length))
             else:
-                ways = [code.times(code.add(first, str(r)), self.length) for r in range(self.rows)]
-                self._scan_in_registers([(way, 1, None) for way in ways])
+                lines = [code.times(code.add(first, str(r)), self.length) for r in range(self.rows)]
+                self._scan_in_registers([(line, 1, None) for line in lines])
         elif self.in_registers:
             base, width = self.code.times(u, self.length * self.inner), self.width
             mask = first_lanes(self.inner, width)
             starts = [0] if mask else [min(v * width, self.inner - width) for v in range(self.vectors)]
             self._scan_in_registers([(self.code.add(base, str(s)), width, mask) for s in starts])
         else:
-            self._scan_in_memory(*self.block(u))
+            self._scan_in_memory(*self.find_block(u))
 
-    def _offset(self, p: str, shift: int = 0) -> str:
+    def _find_offset(self, p: str, shift: int = 0) -> str:
         """Return the offset of the p-th element in scan order, or of one ``shift`` later."""
         code = self.code
         if self.back:
@@ -125,77 +125,81 @@ class Scan(AxisKernel):
     def _write(self, v: Value, place: str, mask: str | None) -> None:
         self.code.write(v.name, self.at("%z", place), self.one, self.size, v.width, mask)
 
-    def _combine_next(self, acc: Value, way: str, p: str, mask: str | None) -> Value:
+    def _combine_next(self, acc: Value, line: str, p: str, mask: str | None) -> Value:
         *others, last = (f"%a{i}" for i in range(len(self.node.args)))
-        here = self.code.add(way, self._offset(p))
-        there = self.code.add(way, self._offset(p, -1)) if self.lag else here
-        xs = [self._read(x, there, acc.width, mask) for x in others] + [self._read(last, here, acc.width, mask)]
+        at_element = self.code.add(line, self._find_offset(p))
+        at_operand = self.code.add(line, self._find_offset(p, -1)) if self.lag else at_element
+        xs = [self._read(x, at_operand, acc.width, mask) for x in others] + [
+            self._read(last, at_element, acc.width, mask)
+        ]
         combined: Value = self.lower.emit(VectorFunctions(self.code), acc, *xs)
         return combined
 
-    def _start(self, way: str, width: int, mask: str | None) -> Value | None:
+    def _emit_first(self, line: str, width: int, mask: str | None) -> Value | None:
         """Emit the first result of a scan, and return its accumulator."""
         if self.shift:
             start = self.value(literal(self.lower.start, self.dtype, width), width)
-            self._write(start, self.code.add(way, self._offset("0")), mask)
+            self._write(start, self.code.add(line, self._find_offset("0")), mask)
         if not self.count:
             return None
         last = f"%a{len(self.node.args) - 1}"
-        acc = self._read(last, self.code.add(way, self._offset("0")), width, mask)
-        self._write(acc, self.code.add(way, self._offset("0", self.shift)), mask)
+        acc = self._read(last, self.code.add(line, self._find_offset("0")), width, mask)
+        self._write(acc, self.code.add(line, self._find_offset("0", self.shift)), mask)
         return acc
 
-    def _scan_in_registers(self, ways: list[tuple[str, int, str | None]]) -> None:
+    def _scan_in_registers(self, lines: list[tuple[str, int, str | None]]) -> None:
         """Emit several scans at once, with their accumulators in registers."""
         code = self.code
-        running = [self._start(*way) for way in ways]
+        running = [self._emit_first(*line) for line in lines]
         if self.count < 2:
             return
         totals = [Variable(acc) for acc in running if acc is not None]
         with code.loop("1", self.count) as p:
-            for (way, _, mask), total in zip(ways, totals, strict=True):
-                new = self._combine_next(total.get(), way, p, mask)
+            for (line, _, mask), total in zip(lines, totals, strict=True):
+                new = self._combine_next(total.get(), line, p, mask)
                 total.set(new)
-                self._write(new, code.add(way, self._offset(p, self.shift)), mask)
+                self._write(new, code.add(line, self._find_offset(p, self.shift)), mask)
 
     def _scan_in_memory(self, o: str, begin: str, stop: str) -> None:
         """Emit the scans of many neighbours, each of which loads its previous result from memory."""
         code, base = self.code, self.code.times(o, self.length * self.inner)
         with code.loop(begin, stop) as v:
-            self._start(code.add(base, self.column(v)), self.width, None)
+            self._emit_first(code.add(base, self.find_column(v)), self.width, None)
         if self.count < 2:
             return
         with code.loop("1", self.count) as p, code.loop(begin, stop) as v:
-            way = code.add(base, self.column(v))
-            before = self._read("%z", code.add(way, self._offset(p, self.shift - 1)), self.width, None)
-            self._write(self._combine_next(before, way, p, None), code.add(way, self._offset(p, self.shift)), None)
+            line = code.add(base, self.find_column(v))
+            before = self._read("%z", code.add(line, self._find_offset(p, self.shift - 1)), self.width, None)
+            self._write(
+                self._combine_next(before, line, p, None), code.add(line, self._find_offset(p, self.shift)), None
+            )
 
-    def _emit_row(self, way: str) -> None:
+    def _emit_row(self, line: str) -> None:
         """Emit the scan of one long row: a scan within each vector, combined with the carry from the vector before."""
         code, width = self.code, self.width
         whole = self.count // width * width
         if self.shift:
             start = self.value(literal(self.lower.start, self.dtype, 1), 1)
-            self._write(start, code.add(way, self._offset("0")), None)
-        first = self._scan_vector("0", way)
-        self._store_vector(first, "0", way)
+            self._write(start, code.add(line, self._find_offset("0")), None)
+        first = self._scan_vector("0", line)
+        self._store_vector(first, "0", line)
         carry = Variable(self.shuffle(first, [width - 1] * width))
         with code.loop(str(width), whole, width) as p:
-            local = self._scan_vector(p, way)
+            local = self._scan_vector(p, line)
             before, emit = carry.get(), self.lower.emit
-            self._store_vector(emit(VectorFunctions(code), before, local), p, way)
+            self._store_vector(emit(VectorFunctions(code), before, local), p, line)
             carry.set(emit(VectorFunctions(code), before, self.shuffle(local, [width - 1] * width)))
         if whole < self.count:
             rest = Variable(slice_lanes(carry.get(), 0, 1))
             with code.loop(str(whole), self.count) as p:
-                new = self._combine_next(rest.get(), way, p, None)
+                new = self._combine_next(rest.get(), line, p, None)
                 rest.set(new)
-                self._write(new, code.add(way, self._offset(p, self.shift)), None)
+                self._write(new, code.add(line, self._find_offset(p, self.shift)), None)
 
-    def _scan_vector(self, p: str, way: str) -> Value:
+    def _scan_vector(self, p: str, line: str) -> Value:
         """Return the vector from index p on, with each lane combined with the lanes before it."""
         code, width = self.code, self.width
-        at = code.add(way, self._offset(p, width - 1) if self.back else self._offset(p))
+        at = code.add(line, self._find_offset(p, width - 1) if self.back else self._find_offset(p))
         v = self._read("%a0", at, width, None)
         if self.back:
             v = self.shuffle(v, [*reversed(range(width))])
@@ -208,11 +212,11 @@ class Scan(AxisKernel):
             by *= 2
         return v
 
-    def _store_vector(self, v: Value, p: str, way: str) -> None:
+    def _store_vector(self, v: Value, p: str, line: str) -> None:
         if self.back:
             v = self.shuffle(v, [*reversed(range(self.width))])
         ahead = self.shift + (self.width - 1 if self.back else 0)
-        self._write(v, self.code.add(way, self._offset(p, ahead)), None)
+        self._write(v, self.code.add(line, self._find_offset(p, ahead)), None)
 
 
 class Search(AxisKernel):
@@ -230,7 +234,7 @@ class Search(AxisKernel):
         elif self.vectors == 1:
             self._emit_one_vector(u)
         else:
-            self._emit_blocks(*self.block(u))
+            self._emit_blocks(*self.find_block(u))
 
     # ---- comparisons
 
@@ -261,7 +265,7 @@ class Search(AxisKernel):
         for new, cell in ((self._choose(which, x, best), cells[0]), (self._choose(which, i, j), cells[1])):
             code.line(f"store {new.type} {new.name}, ptr {cell}, align 8")
 
-    def _positions(self, at: str, width: int, step: int) -> Value:
+    def _make_positions(self, at: str, width: int, step: int) -> Value:
         """Return the positions of all lanes: ``at`` of the first, ``step`` more of each further one."""
         code, type_ = self.code, TYPES[self.index]
         number = at if self.index == "i8" else code.op(f"trunc i64 {at} to {type_}")
@@ -270,7 +274,7 @@ class Search(AxisKernel):
             return every
         return every + every.like(f"<{', '.join(f'{type_} {k * step}' for k in range(width))}>")
 
-    def _begin(self, x: Value) -> tuple[str, str]:
+    def _allocate_best(self, x: Value) -> tuple[str, str]:
         code = self.code
         zero = self.value(literal(0, self.index, x.width), x.width, self.index)
         cells = code.allocate(x.type), code.allocate(zero.type)
@@ -292,17 +296,24 @@ class Search(AxisKernel):
         base = code.times(u, self.length)
         first = self._read(base, 1)
         start = self.value(splat(code, first.name, self.one, width), width)
-        found = [self._begin(start) for _ in range(self.searches)]
+        found = [self._allocate_best(start) for _ in range(self.searches)]
         step = self.searches * width
         whole = self.length // step * step
         if self.length >= step:
             with code.loop("0", whole, step) as at:
                 for k, cells in enumerate(found):
-                    here = code.add(at, str(k * width))
-                    self._update(self._read(code.add(base, here), width), self._positions(here, width, 1), cells)
+                    at_element = code.add(at, str(k * width))
+                    self._update(
+                        self._read(code.add(base, at_element), width), self._make_positions(at_element, width, 1), cells
+                    )
         for k, left in enumerate(range(whole, self.length, width)):
-            mask, here = first_lanes(self.length - left, width), str(left)
-            self._update(self._read(code.add(base, here), width, mask), self._positions(here, width, 1), found[k], mask)
+            mask, at_element = first_lanes(self.length - left, width), str(left)
+            self._update(
+                self._read(code.add(base, at_element), width, mask),
+                self._make_positions(at_element, width, 1),
+                found[k],
+                mask,
+            )
         best, i = self._load_best(found[0], width)
         for cells in found[1:]:
             best, i = self._merge(best, i, *self._load_best(cells, width))
@@ -334,19 +345,19 @@ class Search(AxisKernel):
             pointers = code.op(f"getelementptr {self.one}, ptr {self.at(base, p)}, <{width} x i64> <{steps}>")
             return self.value(code.gather(pointers, self.one, self.size, width, None), width)
 
-        cells = self._begin(gather("0"))
+        cells = self._allocate_best(gather("0"))
         with code.loop("0", self.length) as p:
-            self._update(gather(p), self._positions(p, width, 0), cells)
+            self._update(gather(p), self._make_positions(p, width, 0), cells)
         self._write(self._load_best(cells, width)[1], first)
 
     def _emit_one_vector(self, u: str) -> None:
         """Emit the search for all neighbours along the inner axis, which fit one vector."""
         code, mask = self.code, first_lanes(self.inner, self.width)
         base = code.times(u, self.length * self.inner)
-        cells = self._begin(self._read(base, self.width, mask))
+        cells = self._allocate_best(self._read(base, self.width, mask))
         with code.loop("0", self.length) as p:
             x = self._read(code.add(base, code.times(p, self.inner)), self.width, mask)
-            self._update(x, self._positions(p, self.width, 0), cells)
+            self._update(x, self._make_positions(p, self.width, 0), cells)
         self._write(self._load_best(cells, self.width)[1], code.times(u, self.inner), mask)
 
     def _emit_blocks(self, o: str, begin: str, stop: str) -> None:
@@ -354,23 +365,27 @@ class Search(AxisKernel):
         code, width = self.code, self.width
         base, half = code.times(o, self.length * self.inner), self.columns * width * 8
 
-        def cells(v: str) -> tuple[str, str]:
+        def find_cells(v: str) -> tuple[str, str]:
             at = code.times(code.op(f"sub nsw i64 {v}, {begin}"), width * 8)
             return self.at("%scratch", at, "i8"), self.at("%scratch", code.add(at, str(half)), "i8")
 
-        def each(visit: Callable[[str], Any]) -> None:
+        def visit_vectors(visit: Callable[[str], Any]) -> None:
             with code.loop(begin, stop) as v:
                 visit(v)
 
-        def first(v: str) -> None:
-            kept, i = cells(v), self.value(literal(0, self.index, width), width, self.index)
-            x = self._read(code.add(base, self.column(v)), width)
+        def store_first(v: str) -> None:
+            kept, i = find_cells(v), self.value(literal(0, self.index, width), width, self.index)
+            x = self._read(code.add(base, self.find_column(v)), width)
             for new, cell in ((x, kept[0]), (i, kept[1])):
                 code.line(f"store {new.type} {new.name}, ptr {cell}, align 8")
 
-        each(first)
+        visit_vectors(store_first)
         with code.loop("0", self.length) as p:
-            row, i = code.add(base, code.times(p, self.inner)), self._positions(p, width, 0)
-            each(lambda v: self._update(self._read(code.add(row, self.column(v)), width), i, cells(v)))
+            row, i = code.add(base, code.times(p, self.inner)), self._make_positions(p, width, 0)
+            visit_vectors(
+                lambda v: self._update(self._read(code.add(row, self.find_column(v)), width), i, find_cells(v))
+            )
         out = code.times(o, self.inner)
-        each(lambda v: self._write(self._load_best(cells(v), width)[1], code.add(out, self.column(v))))
+        visit_vectors(
+            lambda v: self._write(self._load_best(find_cells(v), width)[1], code.add(out, self.find_column(v)))
+        )

@@ -26,7 +26,7 @@ def call_structure(
     n: Node = step.what
     plan: StructurePlan = step.plan
     results = {r.data: r for r in step.stored}
-    operands: list[Operand] = [module.address(*find_contiguous(x)) for x in (*n.args, *results.values())]
+    operands: list[Operand] = [module.find_address(*find_contiguous(x)) for x in (*n.args, *results.values())]
     places = {r: len(n.args) + at for at, r in enumerate(results)}
     if plan.is_in_registers:
         function = _write_scalar_loop(module, n, places, len(operands))
@@ -43,7 +43,7 @@ def call_structure(
         function = writer.write(len(operands))
         module.helpers.update(writer.code.helpers)
         module.declared |= writer.code.declared
-    code.call_void(module.name(function), [*operands, module.find_memory(("scratch", n.number))])
+    code.call_void(module.name_function(function), [*operands, module.find_memory(("scratch", n.number))])
 
 
 def _write_scalar_loop(module: ModuleBuilder, n: Node, results: dict[int, int], params: int) -> Function:

@@ -76,10 +76,12 @@ class Executable:
             return segments if segments.complete else self._run_with_ctypes
         kinds = self._list_signatures(self.inputs)
         leaves = Leaves(HOLE, [HOLE] * len(self.inputs), kinds, (HOLE,) * len(self.outputs))
-        found = self.entry(leaves, ArgumentFitter(kinds, partial(self.entry, leaves, self._refuse)))
+        found = self.make_program_entry(
+            leaves, ArgumentFitter(kinds, partial(self.make_program_entry, leaves, self._refuse))
+        )
         return found or self._run_with_ctypes
 
-    def entry(
+    def make_program_entry(
         self,
         leaves: Leaves,
         otherwise: Callable[..., Any],
@@ -106,12 +108,12 @@ class Executable:
         )
 
     def make_forwarder(
-        self, leaves: Leaves, otherwise: Callable[..., Any], given: Callable[..., Any], switch: int
+        self, leaves: Leaves, otherwise: Callable[..., Any], run: Callable[..., Any], switch: int
     ) -> Callable[..., Any] | None:
         """Return a native function that checks its arguments and passes their leaves to another function."""
         if not self.direct:
             return None
-        return make_entry(None, [], [0] * len(leaves.inputs), [], leaves, otherwise, forward_to=given, switch=switch)
+        return make_entry(None, [], [0] * len(leaves.inputs), [], leaves, otherwise, forward_to=run, switch=switch)
 
     def make_segment_entry(
         self,
@@ -120,11 +122,11 @@ class Executable:
         inputs: Sequence[int],
         results: Sequence[EntryResult],
         otherwise: Any,
-        **how: Any,
+        **options: Any,
     ) -> Callable[..., Any] | None:
         """Return a native function for one segment; the slot after the last is that of the arena."""
-        how |= {"held": self.kept, "release": self.manifest.releases_gil}
-        return make_entry(run, self.slot_addresses, inputs, results, leaves, otherwise, **how)
+        options |= {"held": self.kept, "release": self.manifest.releases_gil}
+        return make_entry(run, self.slot_addresses, inputs, results, leaves, otherwise, **options)
 
     @cached_property
     def slot_addresses(self) -> list[int]:

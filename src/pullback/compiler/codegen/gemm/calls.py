@@ -40,9 +40,9 @@ class ProductCall:
     def emit(self, code: CallList) -> None:
         """Emit the calls for all products of the node."""
         module, product, n, adds = self.module, self.product, self.node, self.product.matrices.adds
-        a, b = (module.address(base, offset) for base, offset in product.bases)
-        z = module.address(n)
-        c = module.address(n.args[2]) if adds else z
+        a, b = (module.find_address(base, offset) for base, offset in product.bases)
+        z = module.find_address(n)
+        c = module.find_address(n.args[2]) if adds else z
         scratch: Operand = ConstantOperand("ptr", "null")
         if isinstance(self.plan, TinyPlan):
             self._call_tiny(code, self.plan, [a, b, c, z, scratch, scratch])
@@ -84,7 +84,7 @@ class ProductCall:
 
     def _share(self, code: CallList, operands: list[Operand]) -> None:
         """Emit a call whose parts, panels of one product or products of a batch, are shared by threads."""
-        name = self.module.name(emit_batch(self.product, self._call)) if self.product.loop else self.name
+        name = self.module.name_function(emit_batch(self.product, self._call)) if self.product.loop else self.name
         self.module.call_kernel(code, self.schedule.work, name, operands)
 
     def _loop(self, code: CallList, axis: int, pointers: list[Operand]) -> None:

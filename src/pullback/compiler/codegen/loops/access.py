@@ -13,17 +13,17 @@ from pullback.compiler.schedule.loops import Axis, LoopPlan
 MEMORY_TYPES = {**TYPES, "b1": "i8"}
 
 
-def memory_type(dtype: Any) -> str:
+def get_memory_type(dtype: Any) -> str:
     """Return the LLVM type of an element in memory."""
     return MEMORY_TYPES[code_of(dtype)]
 
 
-def inactive_lanes(memory: str, width: int) -> str:
+def choose_inactive_value(memory: str, width: int) -> str:
     """Return the value of lanes that are not loaded: 1.0, for which no function takes its slow path."""
     return f"splat ({memory} 1.0)" if memory in ("float", "double") and width > 1 else "zeroinitializer"
 
 
-def from_memory(code: Code, name: str, dtype: Any, width: int) -> Value:
+def make_loaded_value(code: Code, name: str, dtype: Any, width: int) -> Value:
     """Return a vector that was loaded as a value; bools are bytes in memory."""
     if code_of(dtype) == "b1":
         name = code.op(f"trunc {vector('i8', width)} {name} to {vector('i1', width)}")
@@ -32,9 +32,9 @@ def from_memory(code: Code, name: str, dtype: Any, width: int) -> Value:
 
 def read_vector(code: Code, pointer: str, dtype: Any, width: int, mask: str | None) -> Value:
     """Load the lanes of a vector that are set in the mask, or all of them."""
-    memory = memory_type(dtype)
-    name = code.read(pointer, memory, dtype.itemsize, width, mask, inactive_lanes(memory, width))
-    return from_memory(code, name, dtype, width)
+    memory = get_memory_type(dtype)
+    name = code.read(pointer, memory, dtype.itemsize, width, mask, choose_inactive_value(memory, width))
+    return make_loaded_value(code, name, dtype, width)
 
 
 def write_vector(code: Code, v: Value, pointer: str, mask: str | None) -> None:
@@ -63,9 +63,9 @@ def split_index(code: Code, index: str, axes: list[Axis]) -> dict[int, str]:
     return found
 
 
-def element_of(code: Code, node: Node, base: str, at: str) -> str:
+def find_element_address(code: Code, node: Node, base: str, at: str) -> str:
     """Return the address of an element of a node's dtype, counted from ``base``."""
-    return code.at(memory_type(node.dtype), base, at)
+    return code.at(get_memory_type(node.dtype), base, at)
 
 
 class ArrayAccess:
@@ -79,17 +79,17 @@ class ArrayAccess:
         self.tile_place_of_row = "0", "0"  # the first element of the current row in a tile, and the tile's first column
         self.lane = "0"  # the number of the row among those whose values are in scratch memory at the same time
 
-    def address(self, node: Node) -> str:
+    def get_address(self, node: Node) -> str:
         """Return the address of an array, a parameter of the kernel."""
         return self.names[node.number]
 
-    def element(self, node: Node, base: str, at: str) -> str:
+    def find_element(self, node: Node, base: str, at: str) -> str:
         """Return the address of an element of a node's dtype, counted from ``base``."""
-        return element_of(self.code, node, base, at)
+        return find_element_address(self.code, node, base, at)
 
     # ---- places
 
-    def offset(self, use: Use) -> str:
+    def find_offset(self, use: Use) -> str:
         """Return the offset of a use's first element along the innermost axis, at the indices of the outer loops."""
         at = self.plan.find_begin(use)
         for place, stride in self._join_indices({place: use.strides[i] for i, place in self.places.items()}).items():
@@ -104,12 +104,12 @@ class ArrayAccess:
                 del strides[rest]
         return strides
 
-    def place(self, use: Use, index: str, axis: int | None) -> str:
+    def find_place(self, use: Use, index: str, axis: int | None) -> str:
         """Return the offset of the element of a use that has ``index`` along the innermost axis."""
-        at = self.offset(use)
+        at = self.find_offset(use)
         return at if axis is None else self.code.add(at, self.code.times(index, use.strides[axis]))
 
-    def lane_indices(self, index: str, width: int) -> str:
+    def list_lane_indices(self, index: str, width: int) -> str:
         """Return a vector of the indices from ``index`` on, one for each lane."""
         if width == 1:
             return index
@@ -128,7 +128,7 @@ class ArrayAccess:
 
     def load(self, node: Node, at: str, mask: str | None, width: int) -> Value:
         """Load neighbouring elements of an array."""
-        return read_vector(self.code, self.element(node, self.address(node), at), node.dtype, width, mask)
+        return read_vector(self.code, self.find_element(node, self.get_address(node), at), node.dtype, width, mask)
 
     def gather(self, node: Node, at: str, step: int, mask: str | None, width: int) -> Value:
         """Load elements with a stride of ``step``."""
@@ -137,14 +137,14 @@ class ArrayAccess:
 
     def gather_at(self, node: Node, at: str, places: Value, mask: str | None) -> Value:
         """Load an element for each lane, at its own offset from ``at``."""
-        code, memory, width = self.code, memory_type(node.dtype), places.width
-        base = code.at(memory, self.address(node), at)
+        code, memory, width = self.code, get_memory_type(node.dtype), places.width
+        base = code.at(memory, self.get_address(node), at)
         if width == 1:
             pointer = code.at(memory, base, places.name)
             return read_vector(code, pointer, node.dtype, 1, None)
         pointers = code.op(f"getelementptr {memory}, ptr {base}, <{width} x i64> {places.name}")
-        got = code.gather(pointers, memory, node.dtype.itemsize, width, mask, inactive_lanes(memory, width))
-        return from_memory(code, got, node.dtype, width)
+        got = code.gather(pointers, memory, node.dtype.itemsize, width, mask, choose_inactive_value(memory, width))
+        return make_loaded_value(code, got, node.dtype, width)
 
     def load_apart(self, use: Use, index: str, width: int, axis: int) -> Value:
         """Load elements at a small stride from whole vectors, which other uses between them share.
@@ -153,10 +153,10 @@ class ArrayAccess:
         """
         code, node, step = self.code, use.node, use.strides[axis]
         first, last = self.plan.find_neighbours(use, axis)
-        lanes, memory = min(width, self.plan.lanes), memory_type(node.dtype)
+        lanes, memory = min(width, self.plan.lanes), get_memory_type(node.dtype)
         type_, end = vector(memory, lanes), (width - 1) * step + last - first + 1
-        start = self.place(use._replace(offset=first), index, axis)
-        base, registers = self.element(node, self.address(node), start), []
+        start = self.find_place(use._replace(offset=first), index, axis)
+        base, registers = self.find_element(node, self.get_address(node), start), []
         for register in range(width // lanes):
             vectors = []
             for number in range(register * step, (register + 1) * step):
@@ -175,9 +175,9 @@ class ArrayAccess:
         if use in self.plan.tiles:
             row, column = self.tile_place_of_row
             at = self.code.add(row, self.code.op(f"sub i64 {index}, {column}"))
-            return read_vector(self.code, self.tile_place(use, use.node, at), use.node.dtype, width, None)
+            return read_vector(self.code, self.find_tile_place(use, use.node, at), use.node.dtype, width, None)
         step = 1 if axis is None else use.strides[axis]
-        at = self.place(use, index, axis)
+        at = self.find_place(use, index, axis)
         if step == 1 or width == 1:
             return self.load(use.node, at, mask, width)
         if step == -1 and mask is None:
@@ -198,7 +198,7 @@ class ArrayAccess:
     def store(self, v: Value, node: Node, at: str, mask: str | None) -> None:
         """Store a vector in an array."""
         memory = MEMORY_TYPES[v.dtype]
-        write_vector(self.code, v, self.code.at(memory, self.address(node), at), mask)
+        write_vector(self.code, v, self.code.at(memory, self.get_address(node), at), mask)
 
     # ---- scratch memory: values for later passes, and transposed tiles
 
@@ -212,8 +212,8 @@ class ArrayAccess:
         for axis, unit in zip(outer, compute_strides(tuple(a.length for a in outer)), strict=True):
             ahead = self.code.times(self.places[axis.members[-1]], unit * self.plan.row_length)
             index = self.code.add(index, ahead)
-        return self.element(n, base, index)
+        return self.find_element(n, base, index)
 
-    def tile_place(self, key: Any, n: Node, index: str) -> str:
+    def find_tile_place(self, key: Any, n: Node, index: str) -> str:
         """Return the address of an element of a transposed tile."""
-        return self.element(n, self.code.at("i8", "%scratch", self.plan.scratch.tiles[key]), index)
+        return self.find_element(n, self.code.at("i8", "%scratch", self.plan.scratch.tiles[key]), index)

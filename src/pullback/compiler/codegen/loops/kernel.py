@@ -15,7 +15,7 @@ from math import prod
 
 from pullback.compiler.builder import Code, Value
 from pullback.compiler.codegen.kernel_code import RANGE, KernelCode, make_kernel
-from pullback.compiler.codegen.loops.access import ArrayAccess, memory_type, split_index
+from pullback.compiler.codegen.loops.access import ArrayAccess, get_memory_type, split_index
 from pullback.compiler.codegen.loops.reductions import Reductions, emit_finish, reduce_lanes
 from pullback.compiler.codegen.loops.row_blocks import RowValues, broadcast, take_lanes
 from pullback.compiler.codegen.loops.transpose import Tile
@@ -269,11 +269,11 @@ class KernelWriter:
         code, plan = self.code, self.plan
         (first, end, height), (start, count, length) = rows, columns
         side, node = plan.tile_side, use.node
-        function = Tile(memory_type(node.dtype), node.dtype.itemsize, side, side).emit_block_reader(
+        function = Tile(get_memory_type(node.dtype), node.dtype.itemsize, side, side).emit_block_reader(
             code, plan.tile_pitch
         )
-        array = self.access.element(node, self.access.address(node), self.access.place(use, start, axis))
-        tile = self.access.tile_place(use, node, str(side * plan.tile_pitch))
+        array = self.access.find_element(node, self.access.get_address(node), self.access.find_place(use, start, axis))
+        tile = self.access.find_tile_place(use, node, str(side * plan.tile_pitch))
         counts = [
             str(use.strides[axis]),
             code.op(f"sub i64 {end}, {first}"),

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from pullback.compiler.builder import Value, code_of, literal, splat, vector
-from pullback.compiler.codegen.loops.access import MEMORY_TYPES, memory_type, read_vector
+from pullback.compiler.codegen.loops.access import MEMORY_TYPES, get_memory_type, read_vector
 from pullback.compiler.codegen.loops.row_blocks import broadcast
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.schedule.fuse import Use, locate_pieces
@@ -120,8 +120,8 @@ class PieceReader:
         return reduce(lambda a, b: self.code.op(f"and i1 {a}, {b}"), conditions)
 
     def _address(self, use: Use) -> str:
-        at = self.access.place(use, self.body.index, self.axis)
-        return self.access.element(use.node, self.access.address(use.node), at)
+        at = self.access.find_place(use, self.body.index, self.axis)
+        return self.access.find_element(use.node, self.access.get_address(use.node), at)
 
     def _select_address(self, n: Node, pieces: list[ReadPiece]) -> str:
         """Return the address of the vector in the piece in which it lies, else that of a vector of fill values."""
@@ -168,7 +168,7 @@ class PieceReader:
         at = code.times(code.op(f"sub i64 {place}, {code.times(number, length)}"), use.strides[axis])
         for i in {*access.places, *(() if self.axis is None else (self.axis,))} - {axis}:
             at = code.add(at, code.times(self._find_place(i), use.strides[i]))
-        pointer = access.element(n, start, at)
+        pointer = access.find_element(n, start, at)
         if len(pieces) < count:
             missing = code.op(f"icmp eq ptr {start}, null")
             pointer = code.op(f"select i1 {missing}, ptr {self._fill_cell(n)}, ptr {pointer}")
@@ -183,8 +183,8 @@ class PieceReader:
                 slot, address = f"%{code.fresh('slot')}", "null"
                 if use is not None:
                     address, at = f"%{code.fresh('piece')}", int(self.plan.find_begin(use)) + i * step
-                    whole = f"ptr {access.address(use.node)}"
-                    code.entry.append(f"{address} = getelementptr {memory_type(n.dtype)}, {whole}, i64 {at}")
+                    whole = f"ptr {access.get_address(use.node)}"
+                    code.entry.append(f"{address} = getelementptr {get_memory_type(n.dtype)}, {whole}, i64 {at}")
                 code.entry.append(f"{slot} = getelementptr ptr, ptr {table}, i64 {i}")
                 code.entry.append(f"store ptr {address}, ptr {slot}")
         return access.cells[key]

@@ -8,8 +8,8 @@ from pullback.compiler.builder import TYPES, Code, Definition, Value, Variable, 
 from pullback.compiler.codegen.kernel_code import Function, make_function
 from pullback.compiler.codegen.loops.access import (
     ArrayAccess,
-    from_memory,
-    memory_type,
+    get_memory_type,
+    make_loaded_value,
     read_vector,
     write_vector,
 )
@@ -119,7 +119,7 @@ class Reductions:
             if self.plan.is_column(n):
                 base = self._columns(n)
                 with code.loop("0", self._count_columns(n)) as i:
-                    at = self.access.element(n, base, i)
+                    at = self.access.find_element(n, base, i)
                     write_vector(code, Value(code, identity(n, 1), code_of(n.dtype), 1), at, None)
 
     def end_part(self) -> None:
@@ -132,16 +132,16 @@ class Reductions:
         for n in plan.after:
             if plan.is_transposed and plan.is_column(n):
                 with code.loop("0", n.size) as j:
-                    at = self.access.tile_place(n.number, n, code.times(j, plan.block))
+                    at = self.access.find_tile_place(n.number, n, code.times(j, plan.block))
                     lanes = read_vector(code, at, n.dtype, plan.block, None)
                     total = reduce_lanes(code, n, lanes)
-                    write_vector(code, total, self.access.element(n, self._partial(n), j), None)
+                    write_vector(code, total, self.access.find_element(n, self._partial(n), j), None)
 
     def load_columns(self, index: str, width: int) -> None:
         """Load the accumulators of a vector of columns into registers."""
         for n in self.plan.after:
             if self.plan.is_column(n):
-                pointer = self.access.element(n, self._columns(n), index)
+                pointer = self.access.find_element(n, self._columns(n), index)
                 self.accumulators[n.number] = accumulators = self.allocate(n, width)
                 accumulators.set(read_vector(self.code, pointer, n.dtype, width, None))
 
@@ -149,7 +149,7 @@ class Reductions:
         """Store the accumulators of a vector of columns."""
         for n in self.plan.after:
             if self.plan.is_column(n):
-                pointer = self.access.element(n, self._columns(n), index)
+                pointer = self.access.find_element(n, self._columns(n), index)
                 write_vector(self.code, self.accumulators.pop(n.number).get(), pointer, None)
 
     def _partial(self, n: Node) -> str:
@@ -157,7 +157,7 @@ class Reductions:
 
     def _columns(self, n: Node) -> str:
         """Return the address of the accumulators of a reduction over rows, one for each column."""
-        return self.access.tile_place(n.number, n, "0") if self.plan.is_transposed else self._partial(n)
+        return self.access.find_tile_place(n.number, n, "0") if self.plan.is_transposed else self._partial(n)
 
     def _count_columns(self, n: Node) -> int:
         """Return the number of accumulators of a reduction over rows, up to the end of the last vector."""
@@ -166,7 +166,7 @@ class Reductions:
         return self.plan.count_partial_bytes(n) // n.dtype.itemsize
 
     def _add_to_columns(self, n: Node, v: Value, index: str) -> None:
-        pointer = self.access.element(n, self._columns(n), self.access.find_accumulator(index))
+        pointer = self.access.find_element(n, self._columns(n), self.access.find_accumulator(index))
         old = read_vector(self.code, pointer, n.dtype, v.width, None)
         write_vector(self.code, combine(self.code, n, old, v), pointer, None)
 
@@ -181,7 +181,7 @@ def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
     code = Code(plan.target.has_fma)
     size = sum(map(plan.count_partial_bytes, plan.after))
     for number, n in enumerate(plan.after):
-        memory, partial = memory_type(n.dtype), plan.lay_out_partial(n)
+        memory, partial = get_memory_type(n.dtype), plan.lay_out_partial(n)
         for first, count, place in partial.ranges:
             with _each(code, partial.rows) as row, _each(code, count) as i:
                 at = code.add(code.add(code.times(row, partial.stride), str(place)), i)
@@ -192,9 +192,9 @@ def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
                     begin = code.add(code.times(p, size), str(plan.partial_at[n.number]))
                     base = code.at("i8", "%partial", begin)
                     here = code.at(memory, base, at)
-                    part, total = (from_memory(code, code.load(memory, x), n.dtype, 1) for x in (here, cell))
+                    part, total = (make_loaded_value(code, code.load(memory, x), n.dtype, 1) for x in (here, cell))
                     write_vector(code, combine(code, n, total, part), cell, None)
-                total = from_memory(code, code.load(memory, cell), n.dtype, 1)
+                total = make_loaded_value(code, code.load(memory, cell), n.dtype, 1)
                 write_vector(code, total, code.op(f"getelementptr {memory}, ptr %o{number}, i64 {to}"), None)
     declared |= code.declared
     results = [f"ptr %o{i}" for i in range(len(plan.after))]

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, constant, literal, splat
-from pullback.compiler.codegen.loops.access import ArrayAccess, memory_type, read_vector, split_index, write_vector
+from pullback.compiler.codegen.loops.access import ArrayAccess, get_memory_type, read_vector, split_index, write_vector
 from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.ir.graph import Node, is_number
 from pullback.compiler.ir.kinds import CAST, FOLD, VIEW
@@ -82,7 +82,7 @@ class RowValues:
             self._begin_adjacent_rows(row)
             return
         self.row, self.values, self.access.places, self.block_values = row, {}, {}, {}
-        here = self.access.lane_indices(row, b)
+        here = self.access.list_lane_indices(row, b)
         last = splat(code, code.op("sub i64 %hi, 1"), "i64", b)
         self.mask = code.existing = code.op(f"icmp sle <{b} x i64> {here}, {last}")
         self._rows = code.op(f"select <{b} x i1> {self.mask}, <{b} x i64> {here}, <{b} x i64> {last}")
@@ -99,7 +99,7 @@ class RowValues:
         self.access.places = {**(split_index(code, before, outer) if outer else {}), last.members[-1]: first}
         if last.length % plan.block:  # rows that no block before has
             kind = f"<{plan.block} x i64>"
-            here, least = self.access.lane_indices(first, plan.block), splat(code, due, "i64", plan.block)
+            here, least = self.access.list_lane_indices(first, plan.block), splat(code, due, "i64", plan.block)
             self.mask = code.op(f"icmp sge {kind} {here}, {least}")
 
     def _row_offsets(self, use: Use) -> str:
@@ -142,7 +142,7 @@ class RowValues:
         """Load an element of each row of the block, ``at`` elements after the row's beginning."""
         block = self.plan.block
         if self.plan.has_adjacent_elements:
-            return self._load_adjacent(use, self.code.add(self.access.offset(use), at))
+            return self._load_adjacent(use, self.code.add(self.access.find_offset(use), at))
         at = self.code.add(self.plan.find_begin(use), at)
         if self.plan.is_same_for_rows(use):
             return broadcast(self.access.load(use.node, at, None, 1), block)
@@ -191,7 +191,7 @@ class RowValues:
 
     def _load_scalar(self, use: Use) -> Value:
         if use not in self.loaded:
-            self.loaded[use] = self.access.load(use.node, self.access.offset(use), None, 1)
+            self.loaded[use] = self.access.load(use.node, self.access.find_offset(use), None, 1)
         return self.loaded[use]
 
     def store(self) -> None:
@@ -222,11 +222,11 @@ class RowValues:
     # ---- rows one after the other: their values are on the stack, from where that of one row is loaded
 
     def _cell(self, n: Node, lane: str) -> str:
-        memory, block = memory_type(n.dtype), self.plan.block
+        memory, block = get_memory_type(n.dtype), self.plan.block
         if n.number not in self.cells:
             cell = self.cells[n.number] = self.code.allocate(f"[{block} x {memory}]")
             self.code.entry.append(f"store [{block} x {memory}] zeroinitializer, ptr {cell}")
-        return self.access.element(n, self.cells[n.number], lane)
+        return self.access.find_element(n, self.cells[n.number], lane)
 
     def _load_cell(self, n: Node, lane: str, width: int) -> Value:
         return read_vector(self.code, self._cell(n, lane), n.dtype, width, None)
@@ -267,7 +267,7 @@ class RowValues:
         """Read the tiles of a block of rows, transposed, into scratch memory."""
         for key in self.plan.scratch.tiles:
             if isinstance(key, Use):
-                tile = Tile(memory_type(key.node.dtype), key.node.dtype.itemsize, self.plan.block, inner.length)
+                tile = Tile(get_memory_type(key.node.dtype), key.node.dtype.itemsize, self.plan.block, inner.length)
                 tile.step = key.strides[inner.members[-1]]
                 self._call_tile(tile.emit_reader(self.code), inner.length, key, key)
 
@@ -275,7 +275,7 @@ class RowValues:
         """Write the tiles of results from scratch memory into the rows of the block."""
         for n in self.plan.stored:
             if n.number in self.plan.scratch.tiles:
-                tile = Tile(memory_type(n.dtype), n.dtype.itemsize, self.plan.block, inner.length)
+                tile = Tile(get_memory_type(n.dtype), n.dtype.itemsize, self.plan.block, inner.length)
                 use = Use(n, 0, self.plan.kernel.find_strides(n))
                 self._call_tile(tile.emit_writer(self.code), inner.length, use, n.number)
 
@@ -284,8 +284,8 @@ class RowValues:
         if ("cell", offsets) not in self.block_values:
             addresses = self.block_values["cell", offsets] = code.allocate(f"[{self.plan.block} x i64]")
             code.line(f"store <{self.plan.block} x i64> {offsets}, ptr {addresses}, align 64")
-        array = self.access.element(use.node, self.access.address(use.node), self.plan.find_begin(use))
-        tile = self.access.tile_place(key, use.node, "0")
+        array = self.access.find_element(use.node, self.access.get_address(use.node), self.plan.find_begin(use))
+        tile = self.access.find_tile_place(key, use.node, "0")
         cell = self.block_values["cell", offsets]
         code.line(f"call void @{function}(ptr {array}, ptr {cell}, ptr {tile}, i64 {length})")
 
@@ -295,5 +295,5 @@ class RowValues:
         if key not in self.plan.scratch.tiles:
             step = use.strides[self.plan.axes[1][-1].members[-1]]
             return self._load_lanes(use, self.code.times(self.column, step))
-        pointer = self.access.tile_place(key, use.node, index)
+        pointer = self.access.find_tile_place(key, use.node, index)
         return read_vector(self.code, pointer, use.node.dtype, self.plan.block, None)

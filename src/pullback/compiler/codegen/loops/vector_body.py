@@ -69,8 +69,8 @@ class VectorBody:
         code, plan, access, v = self.code, self.plan, self.access, values[0]
         if n.kind is STACK:
             assert self.mask is None  # rows have at least as many elements as a vector has lanes
-            at = access.place(Use(n, 0, plan.kernel.find_strides(n)), self.index, self.axis)
-            access.store_together(values, access.element(n, access.address(n), at))
+            at = access.find_place(Use(n, 0, plan.kernel.find_strides(n)), self.index, self.axis)
+            access.store_together(values, access.find_element(n, access.get_address(n), at))
             return
         if n.kind is FOLD:
             v = self.reductions.mask(n, v, self.lanes.reduced) if self.lanes.reduced else v
@@ -79,10 +79,10 @@ class VectorBody:
         if n in plan.scratch_nodes:
             write_vector(code, v, self._find_kept_place(n), None)
         if n.number in plan.fused.stored and plan.is_transposed:
-            write_vector(code, v, access.tile_place(n.number, n, self.index), None)
+            write_vector(code, v, access.find_tile_place(n.number, n, self.index), None)
         elif n.number in plan.fused.stored:
-            at = access.place(Use(n, 0, plan.kernel.find_strides(n)), self.index, self.axis)
-            pointer = access.element(n, access.address(n), at)
+            at = access.find_place(Use(n, 0, plan.kernel.find_strides(n)), self.index, self.axis)
+            pointer = access.find_element(n, access.get_address(n), at)
             if self.lanes.blends and self.lanes.mask is not None:
                 old = read_vector(code, pointer, n.dtype, v.width, None)
                 v = v.like(code.op(f"select <{v.width} x i1> {self.lanes.mask}, {v!r}, {old!r}"))
@@ -140,13 +140,13 @@ class VectorBody:
         length, is_made = prod(n.data), self.plan.kernel.makes(at)
         if axis is None or at.strides[axis] == 0:
             row = (self.value(at) if is_made else self.rows.emit_scalar_use(at)).name
-            place = code.add(access.place(use, self.index, axis), code.times(row, length))
+            place = code.add(access.find_place(use, self.index, axis), code.times(row, length))
             step = 1 if axis is None else use.strides[axis]
             if step == 1 or self.width == 1:
                 return access.load(use.node, place, self.mask, self.width)
             return access.gather(use.node, place, step, self.mask, self.width)
         rows = self.value(at) if is_made else access.load_use(at, self.index, self.mask, self.width, axis)
-        first = access.place(use, self.index, axis)
+        first = access.find_place(use, self.index, axis)
         # In place, the vector before has overwritten the positions of lanes that overlap it with results.
         mask = self.lanes.mask if self.lanes.blends else self.mask
         return access.gather_at(use.node, first, rows * length if length != 1 else rows, mask)

@@ -18,21 +18,25 @@ def call_matrices(module: ModuleBuilder, code: CallList, step: ScheduledStep) ->
     n: Node = step.what
     plan: MatricesPlan = step.plan
     module.described.append(f"{n.data} {' '.join(str(list(x.shape)) for x in n.args)}")
-    z = module.address(n)
+    z = module.find_address(n)
     if plan.width:
         base, offset, _ = find_matrix(n)
         call_whole(
-            module, code, step, emit_lanes(plan), [module.address(base, offset), *map(module.address, n.args[1:]), z]
+            module,
+            code,
+            step,
+            emit_lanes(plan),
+            [module.find_address(base, offset), *map(module.find_address, n.args[1:]), z],
         )
         return
     copies = n.data.name in (LU, PIVOTS, EIGH, SVD, QR)  # itself; the others work in place
     if not copies and n.number not in module.memory.over:
         code.declared.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
-        source = module.address(n.args[-1])
+        source = module.find_address(n.args[-1])
         code.call_void("llvm.memmove.p0.p0.i64", [z, source, integer(n.nbytes), ConstantOperand("i1", "false")])
     arrays: list[Operand] = [z]
     if n.data.name != CHOLESKY:
         base, offset, _ = find_matrix(n)
-        arrays = [module.address(base, offset), z]
+        arrays = [module.find_address(base, offset), z]
     module.imports |= {*list_routines(plan)}
     call_whole(module, code, step, emit_lapack(plan), arrays)

@@ -35,7 +35,7 @@ def call_windows(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> 
     if not writes_all(n.data):  # some pixels of the result are not written: set all to zero before
         code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         size = [ConstantOperand("i8", "0"), integer(n.nbytes), ConstantOperand("i1", "false")]
-        code.call_void("llvm.memset.p0.i64", [module.address(n), *size])
+        code.call_void("llvm.memset.p0.i64", [module.find_address(n), *size])
     if count_examples(n.data) == 1:
         _call_each(module, code, n, step.plan)
         return
@@ -48,7 +48,7 @@ def _call_each(module: ModuleBuilder, code: CallList, n: Node, calls: tuple[Wind
     partial, scratch = (module.find_memory((what, n.number)) for what in ("partial", "scratch"))
 
     def find_address(x: Node) -> Operand:
-        start = module.address(x)
+        start = module.find_address(x)
         if not e:
             return start
         ahead = code.times(e, x.nbytes // x.shape[0])
@@ -66,4 +66,4 @@ def _call_each(module: ModuleBuilder, code: CallList, n: Node, calls: tuple[Wind
                 images = [integer(i) for i in (p * part, min((p + 1) * part, work.rows))]
                 code.call_void(name, [*operands, *images, partial.further(p * work.partial), scratch])
         if w.finish:
-            code.call_void(module.name(w.finish), [find_address(n), partial, integer(work.parts)])
+            code.call_void(module.name_function(w.finish), [find_address(n), partial, integer(work.parts)])
