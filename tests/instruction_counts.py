@@ -80,7 +80,7 @@ def count(name: str, target: Target) -> tuple[float, float]:
     f, shape, dtype = KERNELS[name]
     traced = pb.compile(f, backend="numpy").lower(np.ones(shape, dtype)).traced
     stages = lower(traced, target, Options())
-    (step,) = [s for s in stages.scheduled if isinstance(s.what, Kernel)]
+    (step,) = [s for s in stages.scheduled if isinstance(s.source, Kernel)]
     assembly = compile_assembly(stages.module.text, target, stages.module.longest_block)
     body = assembly[assembly.index("\nk0:") : assembly.index(".Lfunc_end", assembly.index("\nk0:"))]
     lines = [line for line in body.splitlines() if (line.startswith("\t") and line[1] != ".") or LABEL.match(line)]

@@ -120,7 +120,7 @@ def test_as_value_of_scalar_is_numpy_scalar() -> None:
 )
 def test_as_array_rejects_non_numeric_data(data: Any) -> None:
     with pytest.raises(DataError, match="thing: expected numbers"):
-        as_array(data, what="thing")
+        as_array(data, subject="thing")
 
 
 @pytest.mark.parametrize(

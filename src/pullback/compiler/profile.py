@@ -122,7 +122,7 @@ def profile_graph(
     program = Executable(
         link(stages.module.text, stages.module.longest_block, stages.contents, target, NO_CACHE), traced
     )
-    steps = [s for s in stages.scheduled if not isinstance(s.what, Node) or _is_timed(s.what)]
+    steps = [s for s in stages.scheduled if not isinstance(s.source, Node) or _is_timed(s.source)]
     taken: list[int] = []
     memory = program.prepare_segments(values)
     for _ in range(rounds + 1):
@@ -145,9 +145,9 @@ def _measure(call: Callable[[], object]) -> int:
 
 
 def _make_step(step: ScheduledStep, seconds: float, share: float) -> ProfiledStep:
-    nodes: list[Node] = getattr(step.what, "nodes", None) or [step.what]
+    nodes: list[Node] = getattr(step.source, "nodes", None) or [step.source]
     lines = tuple(dict.fromkeys(n.line for n in nodes if n.line))
-    description = step.what.name if len(nodes) > 1 else f"{step.what.name} {list(nodes[0].shape)}"
+    description = step.source.name if len(nodes) > 1 else f"{step.source.name} {list(nodes[0].shape)}"
     return ProfiledStep(
         description=description,
         ops=tuple(n.name for n in nodes),

@@ -76,7 +76,7 @@ def _as_float(dtype: DType) -> np.dtype[Any]:
     return float_dtype
 
 
-def as_dtype(dtype: Any, what: str = "dtype") -> np.dtype[Any]:
+def as_dtype(dtype: Any, subject: str = "dtype") -> np.dtype[Any]:
     """Return a NumPy dtype from what users write, checked.
 
     >>> as_dtype("int32")
@@ -87,10 +87,10 @@ def as_dtype(dtype: Any, what: str = "dtype") -> np.dtype[Any]:
     except TypeError:
         shape = " A shape is one argument: (2, 3), not 2, 3." if isinstance(dtype, int) else ""
         raise ArgumentError(
-            f"{what}: {dtype!r} is not a dtype; try 'float32', 'float64', 'int32' or 'bool'.{shape}"
+            f"{subject}: {dtype!r} is not a dtype; try 'float32', 'float64', 'int32' or 'bool'.{shape}"
         ) from None
     if found.kind not in "fiubcUS":
-        raise ArgumentError(f"{what}: tensors hold numbers and bools, not {found}.")
+        raise ArgumentError(f"{subject}: tensors hold numbers and bools, not {found}.")
     return found
 
 
@@ -145,7 +145,7 @@ def check_real(name: str, x: Any, argument: str = "") -> None:
         raise ArgumentError(f"{name}: expected real numbers{argument and f' for {argument}'}, got dtype {dtype}.")
 
 
-def as_value(x: TensorLike, what: str = "tensor") -> Array:
+def as_value(x: TensorLike, subject: str = "tensor") -> Array:
     """Return an array, or a NumPy scalar for rank 0, which is ten times quicker than a 0-d array.
 
     Nothing is copied.
@@ -154,19 +154,19 @@ def as_value(x: TensorLike, what: str = "tensor") -> Array:
         return x
     if type(x) is np.float64 or type(x) is np.float32:
         return x  # type: ignore[return-value]
-    return as_array(x, what=what)[()]
+    return as_array(x, subject=subject)[()]
 
 
-def refuse_matrix(x: object, what: str) -> None:
+def refuse_matrix(x: object, subject: str) -> None:
     """Raise for an ``np.matrix`` as an argument of a function that is traced: its operators mean something else."""
     if isinstance(x, np.matrix):
         raise DataError(
-            f"{what}: got an np.matrix, of which * is the product of matrices and every slice has two axes; those of a "
-            "tensor are not. Give np.asarray(x), and write @ for the product."
+            f"{subject}: got an np.matrix, of which * is the product of matrices and every slice has two axes; those "
+            "of a tensor are not. Give np.asarray(x), and write @ for the product."
         )
 
 
-def unwrap_constant(x: Any, what: str = "tensor") -> Value:
+def unwrap_constant(x: Any, subject: str = "tensor") -> Value:
     """Return the array or NumPy scalar of a tensor that no transform follows; a tensor that one follows as it is."""
     if type(x) is Tensor:  # the usual tensors without calls: transforms come here for each of theirs, again and again
         m = x.meta
@@ -177,7 +177,7 @@ def unwrap_constant(x: Any, what: str = "tensor") -> Value:
             return held
     elif not isinstance(x, Tensor):
         try:
-            return as_value(x, what)
+            return as_value(x, subject)
         except (DataError, TracedValueError):
             x = get_array_inside(x)
             if not has_tensors(x):
@@ -277,43 +277,45 @@ def float_of(dtype: np.dtype[Any], value: np.dtype[Any] | None = None) -> np.dty
     return np.dtype(np.float64 if wide else np.float32)
 
 
-def as_array(data: Any, dtype: DType = None, what: str = "tensor") -> Array:
+def as_array(data: Any, dtype: DType = None, subject: str = "tensor") -> Array:
     """Return the data as an ndarray: Python numbers get the default dtype, arrays keep theirs.
 
     >>> as_array([1, None, 3])
     array([1., 0., 3.], dtype=float32)
     """
     if isinstance(data, Tensor):
-        data = data._concrete(what)
+        data = data._concrete(subject)
     if isinstance(data, ndarray | np.generic) or (hasattr(data, "__array__") and not isinstance(data, list | tuple)):
-        array = _check_array(data, what)
-        return array if dtype is None else _cast(array, as_dtype(dtype, what))
+        array = _check_array(data, subject)
+        return array if dtype is None else _cast(array, as_dtype(dtype, subject))
     kinds = _kinds_of_numbers(data)
     if not kinds:
-        _shape_of(data, what, kinds)
+        _shape_of(data, subject, kinds)
     if str in kinds:
-        cure = " An array of text, np.array([...]), can be a tensor." if what == "tensor" else ""
-        raise DataError(f"{what}: expected numbers, got text.{cure}")
+        cure = " An array of text, np.array([...]), can be a tensor." if subject == "tensor" else ""
+        raise DataError(f"{subject}: expected numbers, got text.{cure}")
     if type(None) in kinds:
         data = _replace_none(data)
-    wanted = _dtype_of(kinds) if dtype is None else as_dtype(dtype, what)
+    wanted = _dtype_of(kinds) if dtype is None else as_dtype(dtype, subject)
     try:
         return np.array(data, wanted)
     except (OverflowError, TypeError, ValueError) as error:
-        _shape_of(data, what, set())  # raises an error if they are ragged
-        raise DataError(f"{what}: the values do not fit dtype {wanted}: {error}.") from None
+        _shape_of(data, subject, set())  # raises an error if they are ragged
+        raise DataError(f"{subject}: the values do not fit dtype {wanted}: {error}.") from None
 
 
-def _check_array(data: Any, what: str) -> Array:
+def _check_array(data: Any, subject: str) -> Array:
     """Return an array, or an object that gives one, as an ndarray of numbers, bools or text; raise for others."""
     is_subclass = type(data) is not ndarray and isinstance(data, ndarray)  # first, as np.ma takes 7 ms to import
     if is_subclass and isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
-        raise DataError(f"{what}: got an array with masked elements. Give them values first: x.filled(value).")
+        raise DataError(f"{subject}: got an array with masked elements. Give them values first: x.filled(value).")
     array = np.asarray(data)
     if has_tensors(array):
-        raise TracedValueError(f"{what}: an object array with traced tensors would lose their gradients. Use pb.stack.")
+        raise TracedValueError(
+            f"{subject}: an object array with traced tensors would lose their gradients. Use pb.stack."
+        )
     if array.dtype.kind not in "fiubcU":
-        raise DataError(f"{what}: expected numbers or bools, got an array of dtype {array.dtype}.")
+        raise DataError(f"{subject}: expected numbers or bools, got an array of dtype {array.dtype}.")
     return array
 
 
@@ -347,26 +349,26 @@ def _cast(x: Array, dtype: np.dtype[Any]) -> Any:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def _check_equal_shapes(shapes: list[tuple[int, ...]], what: str, depth: int) -> None:
+def _check_equal_shapes(shapes: list[tuple[int, ...]], subject: str, depth: int) -> None:
     for other in shapes:
         if other != shapes[0]:
             a, b = (s[0] if s else "a number" for s in (shapes[0], other))
             raise DataError(
-                f"{what}: the nested lists are ragged: found lengths {a} and {b} at depth {depth}. "
+                f"{subject}: the nested lists are ragged: found lengths {a} and {b} at depth {depth}. "
                 "Every row must have the same length; pad the short ones."
             )
 
 
-def _shape_of(data: TensorLike, what: str, kinds: set[Any], depth: int = 0) -> tuple[int, ...]:
+def _shape_of(data: TensorLike, subject: str, kinds: set[Any], depth: int = 0) -> tuple[int, ...]:
     """Return the shape of nested lists and add the kinds of their elements to ``kinds``; raise for other data."""
     if isinstance(data, list | tuple | range):
-        shapes = [_shape_of(item, what, kinds, depth + 1) for item in data]
-        _check_equal_shapes(shapes, what, depth + 1)
+        shapes = [_shape_of(item, subject, kinds, depth + 1) for item in data]
+        _check_equal_shapes(shapes, subject, depth + 1)
         return (len(data), *(shapes[0] if shapes else ()))
     if isinstance(data, Tensor):
         if data.level:
             raise TracedValueError(
-                f"{what}: a list with a traced tensor of shape {data.shape} would lose its gradient. Use pb.stack."
+                f"{subject}: a list with a traced tensor of shape {data.shape} would lose its gradient. Use pb.stack."
             )
         kinds.add(data.dtype)
         return data.shape
@@ -379,7 +381,7 @@ def _shape_of(data: TensorLike, what: str, kinds: set[Any], depth: int = 0) -> t
     elif data is None and depth:
         kinds.update((float, type(None)))
     else:
-        raise DataError(f"{what}: expected numbers or nested lists of numbers, got {type(data).__name__}.")
+        raise DataError(f"{subject}: expected numbers or nested lists of numbers, got {type(data).__name__}.")
     return ()
 
 

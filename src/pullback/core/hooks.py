@@ -40,7 +40,7 @@ class Observer:
     ``capture(args)``
         returns the operands of an op that is no ``Op`` as values of the block
     ``check_write(x, what)``
-        raises an error if a tensor must not be written to in the block; ``what`` names the write
+        raises an error if a tensor must not be written to in the block; ``subject`` names the write
     ``note(kind, *data)``
         returns a context manager; reports say for what purpose the ops inside it were performed
     """

@@ -843,10 +843,10 @@ def method(function: F) -> F:
     return alias(function.__name__, observable(function))
 
 
-def convert_operand(x: TensorLike, what: str = "tensor") -> Value:
+def convert_operand(x: TensorLike, subject: str = "tensor") -> Value:
     """Return an argument of a composition as a tensor, an array or a number; lists become tensors, as for ops.
 
-    ``what`` is the name of the function in error messages.
+    ``subject`` is the name of the function in error messages.
 
     >>> convert_operand([1.0, 2.0]).shape, convert_operand(3).shape
     ((2,), ())
@@ -858,7 +858,7 @@ def convert_operand(x: TensorLike, what: str = "tensor") -> Value:
     if type(x) in WEAK or isinstance(x, range):
         value = weaken_value(np.asarray(x)[()])
         return value
-    value = unwrap_constant(x, what)
+    value = unwrap_constant(x, subject)
     return as_tensor(value) if isinstance(x, list | tuple) else value
 
 

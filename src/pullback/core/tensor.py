@@ -350,7 +350,7 @@ class Tensor(TensorOps):
 
     # ---- out of the library
 
-    def _concrete(self, what: str) -> Any:
+    def _concrete(self, subject: str) -> Any:
         """Return the plain value; raise an error while a transform follows this tensor."""
         t = self.read()
         if t.level and (t.dtype.kind in "iub" or checks_values()):  # integers carry no gradient, assertions give none
@@ -358,8 +358,8 @@ class Tensor(TensorOps):
                 return concrete(t)
         if t.level:
             purpose, cure = explain_refusal(t.dtype)
-            usual = INSTEAD.get(what, STAY)
-            call = what if what.endswith("=") else f"{what}()"
+            usual = INSTEAD.get(subject, STAY)
+            call = subject if subject.endswith("=") else f"{subject}()"
             raise TracedValueError(
                 f"{call} of a traced tensor of shape {t.shape} would lose its gradient{purpose}. "
                 f"{cure or usual}, or call pb.stop_gradient(x) first if no gradient is wanted ({find_user_line()})."
@@ -385,10 +385,10 @@ class Tensor(TensorOps):
     def __int__(self) -> int:
         return int(self._number("int"))
 
-    def _number(self, what: str) -> Any:
+    def _number(self, subject: str) -> Any:
         """Return the plain value for ``float`` and ``int``; ``"%.3f" % x`` works for traced tensors too."""
         if not self.level or not is_formatting(depth=3):
-            return self._concrete(what)
+            return self._concrete(subject)
         try:
             return concrete(self)
         except VALUELESS as error:

@@ -227,42 +227,42 @@ class Variable(Wrapped):
     def __imatmul__(self, other: TensorLike, /) -> Variable:
         return self._assign_changed(np.matmul, other, f"{self.name} @=")
 
-    def _as_held(self, value: TensorLike, what: str) -> Any:
+    def _as_held(self, value: TensorLike, subject: str) -> Any:
         """Return an argument of an assignment as an array; Python numbers get the dtype of the variable."""
         kept = isinstance(value, np.ndarray | np.generic | Tensor) and not isinstance(value, WEAK)
         try:
-            return as_array(value, what=what, dtype=None if kept else self.dtype)
+            return as_array(value, subject=subject, dtype=None if kept else self.dtype)
         except BatchedValueError:
             raise BatchedValueError(
-                f"{what}: the value is different for each example of vmap, but a variable holds one. "
+                f"{subject}: the value is different for each example of vmap, but a variable holds one. "
                 "Return it from the function, and assign what you make of it outside of vmap."
             ) from None
 
-    def _assign_changed(self, change: Callable[..., Any], delta: TensorLike, what: str) -> Variable:
+    def _assign_changed(self, change: Callable[..., Any], delta: TensorLike, subject: str) -> Variable:
         """Assign ``change(value, delta)``; both are cast as NumPy's in-place arithmetic casts them."""
-        by: Any = delta if get_trace() is not None and isinstance(delta, Tensor) else self._as_held(delta, what)
-        self._check_cast(delta if isinstance(delta, Tensor) else np.asarray(delta), what)
+        by: Any = delta if get_trace() is not None and isinstance(delta, Tensor) else self._as_held(delta, subject)
+        self._check_cast(delta if isinstance(delta, Tensor) else np.asarray(delta), subject)
         if get_trace() is not None:
             new = change(self.read(), by if by.dtype == self.dtype else np.astype(by, self.dtype))
-            self._check_changed(new, by, what)
+            self._check_changed(new, by, subject)
             return self.assign(new)
         try:
             new = change(self.held.value, by.astype(self.dtype, copy=False))
         except ValueError as error:
-            raise VariableError(f"{what}: expected shape {self.shape}, got shape {by.shape}. {error}") from None
-        self._check_changed(new, by, what)
+            raise VariableError(f"{subject}: expected shape {self.shape}, got shape {by.shape}. {error}") from None
+        self._check_changed(new, by, subject)
         self.hold(np.asarray(new)[()])
         return self
 
-    def _check_cast(self, by: Value, what: str) -> None:
+    def _check_cast(self, by: Value, subject: str) -> None:
         if by.dtype.kind in "fiubc" and not np.can_cast(by.dtype, self.dtype, "same_kind"):
-            raise VariableError(f"{what}: the variable is {self.dtype}, got {by.dtype}. Cast it first.")
+            raise VariableError(f"{subject}: the variable is {self.dtype}, got {by.dtype}. Cast it first.")
 
-    def _check_changed(self, new: Value, by: Value, what: str) -> None:
+    def _check_changed(self, new: Value, by: Value, subject: str) -> None:
         if new.shape != self.shape:
-            raise VariableError(f"{what}: expected shape {self.shape}, got shape {by.shape}.")
+            raise VariableError(f"{subject}: expected shape {self.shape}, got shape {by.shape}.")
         if new.dtype != self.dtype:
-            raise VariableError(f"{what}: the variable is {self.dtype}, and the result would be {new.dtype}.")
+            raise VariableError(f"{subject}: the variable is {self.dtype}, and the result would be {new.dtype}.")
 
     # ---- out of the library
 
@@ -380,13 +380,13 @@ def find_variable(name: str) -> Variable | None:
     return same[-1] if same else None
 
 
-def find_only_variable(name: str, what: str) -> Variable | None:
+def find_only_variable(name: str, subject: str) -> Variable | None:
     """Return the live variable of this name, if there is one; refused if there are several."""
-    return index_by_name(_list_same_named(name), what).get(name)
+    return index_by_name(_list_same_named(name), subject).get(name)
 
 
-def index_by_name(variables: Iterable[Variable], what: str) -> dict[str, Variable]:
-    """Return variables by their names; refused if two have the same one, which ``what`` needs to distinguish them.
+def index_by_name(variables: Iterable[Variable], subject: str) -> dict[str, Variable]:
+    """Return variables by their names; refused if two have the same one, which ``subject`` needs to distinguish them.
 
     >>> [*index_by_name([Variable(0.0, name="left"), Variable(1.0, name="right")], "save")]
     ['left', 'right']
@@ -396,8 +396,8 @@ def index_by_name(variables: Iterable[Variable], what: str) -> dict[str, Variabl
         other = found.setdefault(v.name, v)
         if other is not v:
             raise VariableError(
-                f"{what}: two variables are named '{v.name}', of shape {other.shape} made at {_get_place(other)} and "
-                f"of shape {v.shape} made at {_get_place(v)}; it needs names that tell them apart. "
+                f"{subject}: two variables are named '{v.name}', of shape {other.shape} made at {_get_place(other)} "
+                f"and of shape {v.shape} made at {_get_place(v)}; it needs names that tell them apart. "
                 "Give one another name, or delete the one that is not used."
             )
     return found

@@ -405,10 +405,10 @@ INPUT = (
 HELD = "is the value of a variable, which is changed as a whole: use assign, assign_add or assign_sub."
 
 
-def check_writable(x: Tensor, what: str) -> None:
+def check_writable(x: Tensor, subject: str) -> None:
     """Raise an error if a tensor that is no view must not be written to."""
     if hooks.blocks and (observer := hooks.find("check_write")) is not None:
-        observer.check_write(x, what)
+        observer.check_write(x, subject)
     links = getattr(x, "links", None)
     reason = links.frozen if links is not None else ""
     if not reason and type(x) in TAPED and node_of(x).x is None and x.level:
@@ -420,20 +420,20 @@ def check_writable(x: Tensor, what: str) -> None:
         )
     if reason:
         error = VariableError if reason is HELD else ArgumentError
-        raise error(f"{what}: this tensor of shape {x.shape} {reason}")
+        raise error(f"{subject}: this tensor of shape {x.shape} {reason}")
 
 
-def write(x: Any, compute: Callable[[Any], Any], what: str = "x[...] = value") -> None:
+def write(x: Any, compute: Callable[[Any], Any], subject: str = "x[...] = value") -> None:
     """Write ``compute(x)`` to ``x`` and to all tensors that share its memory in NumPy.
 
-    ``what`` is the name of the write in error messages.
+    ``subject`` is the name of the write in error messages.
     """
     if x.is_variable:
-        raise VariableError(f"{what}: {x.name} {HELD}")
+        raise VariableError(f"{subject}: {x.name} {HELD}")
     x = x.read()
     links = find_base_links(x)
     if links is None:
-        check_writable(x, what)
+        check_writable(x, subject)
         new = as_tensor(compute(x)).read()
         stale = list(_pop_views(x))
         if x.ndim:
@@ -445,12 +445,12 @@ def write(x: Any, compute: Callable[[Any], Any], what: str = "x[...] = value") -
     put = links.put
     if put is None:
         raise ArgumentError(
-            f"{what}: this tensor of shape {x.shape} is a read-only view in NumPy, as of np.broadcast_to. "
+            f"{subject}: this tensor of shape {x.shape} is a read-only view in NumPy, as of np.broadcast_to. "
             "Copy it first: x = x.copy()."
         )
-    check_root(links, what)
+    check_root(links, subject)
     new = compute(x)
-    write(links.base, lambda base: put(base, new), what)
+    write(links.base, lambda base: put(base, new), subject)
     _make_stale(x, links)
 
 
@@ -480,14 +480,14 @@ def _keep_layout(x: Tensor, new: Tensor) -> Any:
     return new
 
 
-def check_root(links: Links, what: str) -> None:
+def check_root(links: Links, subject: str) -> None:
     """Raise an error if the base of a view must not be written to, before anything is computed."""
     base = links.base.read()
     further = find_base_links(base)
     if further is None:
-        check_writable(base, what)
+        check_writable(base, subject)
     else:
-        check_root(further, what)
+        check_root(further, subject)
 
 
 def assign(x: Tensor, new: Tensor) -> None:
@@ -696,7 +696,7 @@ late_binding.resolve_writes = resolve_writes
 
 def define_in_place(function: Any, word: str, sign: str) -> None:
     """Define the operator ``x += y`` of tensors (for the word ``add``), which writes ``function(x, y)`` into ``x``."""
-    what = f"x {sign}= value"
+    subject = f"x {sign}= value"
 
     def in_place(x: Tensor, y: Operand) -> Any:
         new = function(x, y)
@@ -706,7 +706,7 @@ def define_in_place(function: Any, word: str, sign: str) -> None:
                 return written
         if new is NotImplemented or not is_array(x):
             return new  # most tensors without axes are numbers, as NumPy's scalars are
-        write(x, lambda old: fit_result(x, new, what), what)
+        write(x, lambda old: fit_result(x, new, subject), subject)
         return x
 
     in_place.__name__ = f"__i{word}__"
@@ -744,20 +744,20 @@ def is_apart(x: Tensor, tape: Tape) -> bool:
     return id(x) not in tape.viewed and not x.via.makes_views and getattr(x, "links", None) is None
 
 
-def fit_result(x: Any, new: Any, what: str) -> Any:
+def fit_result(x: Any, new: Any, subject: str) -> Any:
     """Return a result with the shape and dtype of ``x``, as NumPy's ``out=`` does; raise if it does not fit."""
     new = as_tensor(new)
     if new.shape != x.shape:
         if not is_broadcastable(new.shape, x.shape):
             raise ShapeError(
-                f"{what}: the result has shape {new.shape}, which does not fit into x of shape {x.shape}. "
+                f"{subject}: the result has shape {new.shape}, which does not fit into x of shape {x.shape}. "
                 "Make a new tensor instead, as in x = x + value."
             )
         new = np.broadcast_to(new, x.shape)
     if new.dtype != x.dtype:
         if not np.can_cast(new.dtype, x.dtype, "same_kind"):
             raise ArgumentError(
-                f"{what}: the result has dtype {new.dtype}, which x of dtype {x.dtype} cannot hold. "
+                f"{subject}: the result has dtype {new.dtype}, which x of dtype {x.dtype} cannot hold. "
                 "Make a new tensor instead, as in x = x + value, or cast x first."
             )
         new = np.astype(new, x.dtype)

@@ -193,8 +193,8 @@ class Watched(Wrapped):
         beneath = unwrap_constant(stop_following(self.array))
         return self.monitor.add_note(beneath, STOPPED, None, (self.note,), {})
 
-    def _concrete(self, what: str) -> Any:
-        return self.array._concrete(what) if isinstance(self.array, Tensor) else self.array
+    def _concrete(self, subject: str) -> Any:
+        return self.array._concrete(subject) if isinstance(self.array, Tensor) else self.array
 
     def interpret(self, op: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         monitor = self.monitor

@@ -71,8 +71,8 @@ class Event:
             place += f" of example {self.example}"
         if note.name in (GIVEN, SEED):
             named = f"the input itself{', ' * bool(note.label)}{note.label}"
-            what = named if note.name == GIVEN else "the cotangent to begin with"
-            return f"{what}: it holds {_format_value(self.output)} ({place})"
+            subject = named if note.name == GIVEN else "the cotangent to begin with"
+            return f"{subject}: it holds {_format_value(self.output)} ({place})"
         if self.derivative:
             order = {1: "", 2: "second ", 3: "third "}.get(max(note.order, 1), "higher ")
             at = _format_call(self.op, self.inputs)

@@ -302,12 +302,12 @@ def replace_skipped(ufunc: Callable[..., Any], x: Any, chosen: Any) -> Any:
     return np.where(chosen, x, 0.8 if op is None else op.regular_point)
 
 
-def write_result(what: str, out: Value, new: Value) -> Any:
+def write_result(subject: str, out: Value, new: Value) -> Any:
     """Write a result into ``out``, a tensor or an array of objects, and return it."""
     if not isinstance(out, Tensor):
         out[...] = np.array(new, object)
         return out
-    write(out, lambda _: fit_result(out, new, what), what)
+    write(out, lambda _: fit_result(out, new, subject), subject)
     return out
 
 

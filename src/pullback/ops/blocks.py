@@ -33,7 +33,9 @@ Pairs = list[tuple[int, int]]
 # ---- between the batch and the space
 
 
-def _read_blocks(name: str, shape: Shape, block_shape: TensorLike, pairs: TensorLike, what: str) -> tuple[Shape, Pairs]:
+def _read_blocks(
+    name: str, shape: Shape, block_shape: TensorLike, pairs: TensorLike, argument: str
+) -> tuple[Shape, Pairs]:
     """Return the checked block lengths and pairs for each spatial axis."""
     try:
         blocks = tuple(int(n) for n in np.atleast_1d(concrete(block_shape)))
@@ -42,16 +44,16 @@ def _read_blocks(name: str, shape: Shape, block_shape: TensorLike, pairs: Tensor
             raise ValueError  # not whole numbers
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{name}: block_shape must be a list of integers and {what} a pair [before, after] for each, "
+            f"{name}: block_shape must be a list of integers and {argument} a pair [before, after] for each, "
             f"got {block_shape!r} and {pairs!r}."
         ) from None
     if len(blocks) != len(widths) or len(shape) < 1 + len(blocks):
         raise ShapeError(
-            f"{name}: x has shape {shape}, block_shape is {blocks} and {what} {widths}; x must have a batch axis and "
-            f"one for each block, and {what} one pair for each."
+            f"{name}: x has shape {shape}, block_shape is {blocks} and {argument} {widths}; x must have a batch axis "
+            f"and one for each block, and {argument} one pair for each."
         )
     if min(blocks, default=1) < 1 or min((min(pair) for pair in widths), default=0) < 0:
-        raise ArgumentError(f"{name}: block_shape must be >= 1 and {what} >= 0, got {blocks} and {widths}.")
+        raise ArgumentError(f"{name}: block_shape must be >= 1 and {argument} >= 0, got {blocks} and {widths}.")
     return blocks, widths
 
 

@@ -444,7 +444,7 @@ def _flatten_labels(labels: TensorLike, shape: Shape) -> Any:
     """Return the flat positions of the labelled logits; the labels are checked."""
     name = "sparse_softmax_cross_entropy"
     if isinstance(labels, list | tuple):  # of Python's integers, which would be floats
-        listed = as_array(labels, what=f"{name}: labels")
+        listed = as_array(labels, subject=f"{name}: labels")
         labels = listed.astype(np.int64) if np.all(listed == np.floor(listed)) else listed
     labels = strip(labels)
     labels = labels if isinstance(labels, Tensor) else np.asarray(labels)

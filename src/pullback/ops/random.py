@@ -314,13 +314,13 @@ def _narrow(x: Any, kind: np.dtype[Any]) -> Any:
     return x if x.dtype == kind else x.astype(kind)
 
 
-def _check_bounds(name: str, what: str, x: Any, low: float, high: float = math.inf, strict: bool = False) -> Any:
+def _check_bounds(name: str, subject: str, x: Any, low: float, high: float = math.inf, strict: bool = False) -> Any:
     """Return the values of a parameter, checked to be within bounds."""
     values = np.asarray(all_values(x))
     bad = ~((values > low if strict else values >= low) & (values <= high))
     if bad.any():
         bounds = f"between {low:g} and {high:g}" if high < math.inf else f"{'above' if strict else 'at least'} {low:g}"
-        raise ArgumentError(f"{name}: {what} must be {bounds}, got {values[bad].flat[0]:g}.")
+        raise ArgumentError(f"{name}: {subject} must be {bounds}, got {values[bad].flat[0]:g}.")
     return strip(x)
 
 
@@ -621,9 +621,9 @@ def multinomial(logits: TensorLike, num_samples: int, seed: Seed = None, normali
     return _pick_positions("multinomial", p, lambda p: np.asarray(p, np.float64), num_samples, "int32", seed)
 
 
-def _check_classes(name: str, what: str, x: Value) -> None:
+def _check_classes(name: str, subject: str, x: Value) -> None:
     if not x.ndim or not x.shape[-1]:
-        raise ShapeError(f"{name}: {what} must have a last axis of at least one class, got shape {x.shape}.")
+        raise ShapeError(f"{name}: {subject} must have a last axis of at least one class, got shape {x.shape}.")
 
 
 def _pick_positions(

@@ -42,7 +42,7 @@ def _check_integers(name: str, argument: str, values: TensorLike) -> Any:
     integers = strip(values)
     if not isinstance(integers, Tensor):
         integers = (
-            as_array(integers, what=f"{name}: {argument}")
+            as_array(integers, subject=f"{name}: {argument}")
             if isinstance(integers, list | tuple)
             else np.asarray(integers)
         )

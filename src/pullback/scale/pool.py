@@ -424,8 +424,8 @@ class Pool:
         if not isinstance(answer, Failure):
             return answer
         kind = NanError if answer.is_nan else WorkerError
-        what = "item" if name == "map" else "shard"
-        text = f"pool.{name}: {what} {answer.name}: {answer.error}\n(in {answer.place})\n{answer.text}"
+        subject = "item" if name == "map" else "shard"
+        text = f"pool.{name}: {subject} {answer.name}: {answer.error}\n(in {answer.place})\n{answer.text}"
         raise kind(text.rstrip())
 
     def _check_open(self, name: str) -> None:

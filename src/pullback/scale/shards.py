@@ -112,15 +112,15 @@ def split_rows(data: Any, parts: int | None) -> list[Any]:
     return [tree.map_leaves(lambda a, rows=slice(*ends): np.asarray(a)[rows], data) for ends in ranges]
 
 
-def count_rows(data: Any, what: str = "the arrays of a shard") -> int:
-    """Return how many rows arrays have; raise an error that names ``what`` they are if the numbers differ.
+def count_rows(data: Any, subject: str = "the arrays of a shard") -> int:
+    """Return how many rows arrays have; raise an error that begins with ``subject`` if the numbers differ.
 
     >>> count_rows((np.zeros((5, 2)), np.zeros(5)))
     5
     """
     lengths = {len(leaf) if np.ndim(leaf) else -1 for leaf in tree.leaves(data)}
     if len(lengths) != 1 or -1 in lengths:
-        raise DataError(f"{what} must have one number of rows, got {sorted(lengths)}; -1 is a single number.")
+        raise DataError(f"{subject} must have one number of rows, got {sorted(lengths)}; -1 is a single number.")
     return lengths.pop()
 
 

@@ -58,13 +58,13 @@ def is_whole_number(value: object, least: int) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | np.integer) and bool(value >= least)
 
 
-def check_count(what: str, argument: str, value: object) -> None:
+def check_count(subject: str, argument: str, value: object) -> None:
     """Raise an error unless an argument is a positive whole number."""
     if not is_whole_number(value, 1):
-        raise ArgumentError(f"{what}: {argument} must be a positive whole number, got {value!r}.")
+        raise ArgumentError(f"{subject}: {argument} must be a positive whole number, got {value!r}.")
 
 
-def as_whole_number(what: str, argument: str, value: SupportsIndex, least: int) -> int:
+def as_whole_number(subject: str, argument: str, value: SupportsIndex, least: int) -> int:
     """Return an argument as an integer; raise an error unless it is a whole number of ``least`` or more.
 
     >>> as_whole_number("batch", "batch_size", np.int64(3), 1)
@@ -75,14 +75,14 @@ def as_whole_number(what: str, argument: str, value: SupportsIndex, least: int) 
     except TypeError:
         number = -1
     if isinstance(value, bool) or number < least:
-        raise ArgumentError(f"{what}: {argument} must be an integer of {least} or more, got {value!r}.")
+        raise ArgumentError(f"{subject}: {argument} must be an integer of {least} or more, got {value!r}.")
     return number
 
 
-def find_function(given: object, table: Mapping[str, Callable[[], Any]], what: str, kind: str, takes: str) -> Any:
+def find_function(given: object, table: Mapping[str, Callable[[], Any]], subject: str, kind: str, takes: str) -> Any:
     """Return the function that a table has for a name, in any spelling; a function is returned unchanged.
 
-    - what: what it is for, named in errors.
+    - subject: what it is for, named in errors.
     - kind: what the table has, such as "constraint"; ``pb.constraints`` is its module.
     - takes: the arguments of such a function, in words.
 
@@ -95,13 +95,13 @@ def find_function(given: object, table: Mapping[str, Callable[[], Any]], what: s
         name = snake_case(given)
         if name not in table:
             raise ArgumentError(
-                f"{what}: there is no {kind} {given!r}; there are {', '.join(table)}.{did_you_mean(name, table)}"
+                f"{subject}: there is no {kind} {given!r}; there are {', '.join(table)}.{did_you_mean(name, table)}"
             )
         return table[name]()
     if not callable(given):
         article = "an" if kind[0] in "aeiou" else "a"
         raise ArgumentError(
-            f"{what}: {article} {kind} is a name, one of pb.{kind}s, or a function of {takes}; "
+            f"{subject}: {article} {kind} is a name, one of pb.{kind}s, or a function of {takes}; "
             f"got {type(given).__name__}."
         )
     return given
@@ -117,18 +117,18 @@ def list_arguments(function: Callable[..., Any]) -> list[str]:
 
 
 def bind_arguments(
-    what: str, function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], options: Sequence[str]
+    subject: str, function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], options: Sequence[str]
 ) -> dict[str, Any]:
     """Return the arguments of a loss's or metric's function by name, of those given by place and by name.
 
-    - what: the class that they were given to, named in errors.
+    - subject: the class that they were given to, named in errors.
     - options: names that the class takes besides, which errors list.
     """
     takes = list_arguments(function)
     unknown = [name for name in named if name not in takes]
     if len(given) > len(takes) or unknown:
         wrong = f"{len(given)} arguments" if len(given) > len(takes) else repr(unknown[0])
-        raise ArgumentError(f"{what}: it takes {', '.join([*takes, *options])}; got {wrong}.")
+        raise ArgumentError(f"{subject}: it takes {', '.join([*takes, *options])}; got {wrong}.")
     return dict(zip(takes, given, strict=False)) | dict(named)
 
 

@@ -115,10 +115,10 @@ class ArgumentSelection:
                 return i
         if c.name is not None and c.name in kwargs:
             return c.name
-        what = f"{c.name!r} ({c.label})" if c.name is not None else c.label
+        subject = f"{c.name!r} ({c.label})" if c.name is not None else c.label
         received = f"{len(args)} by position" + (f" and {', '.join(kwargs)} by keyword" if kwargs else "")
         raise ArgumentError(
-            f"{self.face}: the argument {what} to differentiate by was not given; got {received}. "
+            f"{self.face}: the argument {subject} to differentiate by was not given; got {received}. "
             "Give it in the call, even where f has a default."
         )
 
@@ -191,15 +191,15 @@ def call_by_all(
     return selection.call(f, tuple(args), kwargs), selection
 
 
-def _list_choices(face: str, what: str, given: object, kinds: Any, one: str) -> Sequence[Any]:
+def _list_choices(face: str, subject: str, given: object, kinds: Any, one: str) -> Sequence[Any]:
     """Return ``argnums`` or ``argnames`` as a list; a single number or name need not be in a list."""
     found = given if isinstance(given, list | tuple) else (given,)
     if any(not isinstance(x, kinds) or isinstance(x, bool) for x in found):
-        is_name = what == "argnums" and isinstance(given, str)
+        is_name = subject == "argnums" and isinstance(given, str)
         hint = f" Names go to argnames={given!r}." if is_name else point_hint(face, given)
-        raise ArgumentError(f"{face}: {what} must be {one} or a tuple of them, got {given!r}.{hint}")
+        raise ArgumentError(f"{face}: {subject} must be {one} or a tuple of them, got {given!r}.{hint}")
     if not found:
-        raise ArgumentError(f"{face}: {what} is empty, so there is nothing to differentiate by.")
+        raise ArgumentError(f"{face}: {subject} is empty, so there is nothing to differentiate by.")
     return found
 
 
@@ -270,11 +270,11 @@ class Derivative:
     def _make_count_error(self, args: tuple[Any, ...]) -> ArgumentError:
         name = self.__name__ if self.__name__.isidentifier() else "f"
         call = f"{self.face}({name})(x{', dy=None' * self.has_dy})"
-        what = f"{name}{_describe_parameters(self.__wrapped__)}"
+        subject = f"{name}{_describe_parameters(self.__wrapped__)}"
         if self.takes_one:
-            return ArgumentError(f"{call}: {what} takes one argument, but {len(args)} were given by position.")
+            return ArgumentError(f"{call}: {subject} takes one argument, but {len(args)} were given by position.")
         return ArgumentError(
-            f"{call}: {what} may take more than one argument, and {len(args)} were given by position. "
+            f"{call}: {subject} may take more than one argument, and {len(args)} were given by position. "
             f"Write {self.face}({name}, argnums=0)(x, y, ...) to differentiate by the first and pass the others on"
             f"{', and dy= for the cotangent' * self.has_dy}."
         )

@@ -92,11 +92,11 @@ class Batched(Wrapped):
     def all_values(self) -> Any:
         return self.array
 
-    def _concrete(self, what: str) -> Any:
+    def _concrete(self, subject: str) -> Any:
         picking = HOW_TO_PICK if self.dtype.kind in "iu" else ""
         purpose, cure = explain_refusal(self.dtype)
         raise BatchedValueError(
-            f"{what}{'' if ' ' in what else '()'} of a value that is different for each of {self.array.shape[0]} "
+            f"{subject}{'' if ' ' in subject else '()'} of a value that is different for each of {self.array.shape[0]} "
             f"examples of vmap{purpose}. {cure and cure + '. '}{picking}"
             "Python can only take one way for all of them: use where(condition, x, y) to "
             "choose for each example, or give what decides to the function with in_axes=None."

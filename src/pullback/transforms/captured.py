@@ -34,9 +34,9 @@ def make_capture_error(
         for path, t in _iterate_tensors(name, held, MAX_DEPTH, set()):
             if level_of(t) > above:
                 names[f"the variable '{t.name}'" if isinstance(t, Variable) else f"the traced tensor '{path}'"] = None
-    what = " and ".join(names) or "a traced tensor"
+    subject = " and ".join(names) or "a traced tensor"
     return CapturedError(
-        f"{face}: {where} uses {what}, not one of its inputs, so its gradient would be lost. "
+        f"{face}: {where} uses {subject}, not one of its inputs, so its gradient would be lost. "
         f"Pass it as an input, or use stop_gradient on it ({line_of(functions[-1])})."
     )
 

@@ -70,7 +70,7 @@ def scan(
 
 def _scan(
     name: str,
-    given: Callable[..., Any],
+    user_function: Callable[..., Any],
     f: Callable[..., Any],
     carry: Tree,
     xs: Tree,
@@ -80,7 +80,7 @@ def _scan(
     recompute: bool = False,
 ) -> tuple[Any, Any]:
     """Run a ``scan`` of ``f``, which calls the function that the user gave to the function ``name``."""
-    steps, program = Steps(name, given, f, carry, xs, length, reverse), get_trace()
+    steps, program = Steps(name, user_function, f, carry, xs, length, reverse), get_trace()
     if program is not None:
         return steps.trace(program, unroll, recompute)
     return steps.run() if steps.length else steps.run_none()
@@ -165,16 +165,16 @@ def while_loop(cond: Callable[..., Any], body: Callable[..., Any], carry: Tree, 
     >>> pb.grad(lambda x: pb.while_loop(lambda y: y < 50.0, lambda y: y * y, x))(3.0)
     108.0
     """
-    for what, f in (("cond", cond), ("body", body)):
-        check_function(f"while_loop: {what}", f)
-        _check_takes_carry(f"while_loop: {what}", f, carry)
+    for argument, f in (("cond", cond), ("body", body)):
+        check_function(f"while_loop: {argument}", f)
+        _check_takes_carry(f"while_loop: {argument}", f, carry)
     most = None if max_steps is None else _check_count("while_loop: max_steps", max_steps)
     return _run_while("while_loop", [cond, body], cond, body, carry, most)
 
 
 def _run_while(
     name: str,
-    given: Sequence[Callable[..., Any]],
+    user_functions: Sequence[Callable[..., Any]],
     cond: Callable[..., Any],
     body: Callable[..., Any],
     carry: Tree,
@@ -186,7 +186,7 @@ def _run_while(
     if program is None:
         result = None
     else:
-        with refuse_outside_writes(name, given, STEP):
+        with refuse_outside_writes(name, user_functions, STEP):
             result = _trace_while(program, cond, body, carry, most)
     if result is not None:
         return result
@@ -202,30 +202,30 @@ def _run_while(
     return carry
 
 
-def _check_predicate(what: str, holds: TensorLike, cure: str) -> Any:
+def _check_predicate(subject: str, holds: TensorLike, cure: str) -> Any:
     """Return what decides on a step or a branch: one bool or number."""
     if np.shape(holds):
-        raise ShapeError(f"{what} one bool, got shape {np.shape(holds)}. {cure}")
+        raise ShapeError(f"{subject} one bool, got shape {np.shape(holds)}. {cure}")
     if not isinstance(holds, (*NUMBERS, *ARRAYS, np.generic)):
-        raise ArgumentError(f"{what} one bool, got {describe(holds)}.")
+        raise ArgumentError(f"{subject} one bool, got {describe(holds)}.")
     return holds
 
 
-def _check_integer(what: str, x: Any) -> None:
+def _check_integer(subject: str, x: Any) -> None:
     """Raise unless ``x`` is one integer, whose value may be unknown while compiling."""
     if not isinstance(x, (*NUMBERS, *ARRAYS, np.generic)):
-        raise ArgumentError(f"{what} must be one integer, got {describe(x)}.")
+        raise ArgumentError(f"{subject} must be one integer, got {describe(x)}.")
     number = _as_leaf(x)
     if np.shape(number) or number.dtype.kind not in "iu":
-        raise ArgumentError(f"{what} must be one integer, got {number.dtype} of shape {np.shape(number)}.")
+        raise ArgumentError(f"{subject} must be one integer, got {number.dtype} of shape {np.shape(number)}.")
 
 
-def _check_takes_carry(what: str, f: Callable[..., Any], carry: Tree) -> None:
+def _check_takes_carry(subject: str, f: Callable[..., Any], carry: Tree) -> None:
     """Raise for a function that takes the parts of the carry one by one, as TensorFlow's loops call it."""
     needed = list_required(list_parameters(f) or []) if isinstance(carry, list | tuple) else []
     if len(needed) > 1:
         names = ", ".join(needed)
-        raise ArgumentError(f"{what} is given the carry as one argument, but takes {names}. Unpack it inside.")
+        raise ArgumentError(f"{subject} is given the carry as one argument, but takes {names}. Unpack it inside.")
 
 
 def _select(condition: Any, x: Any, y: Any) -> Any:
@@ -356,9 +356,9 @@ def _check_alike(name: str, first: Tree, other: Tree) -> Any:
         raise ArgumentError(f"{name}: one branch returns {_describe_tree(first)}, another {_describe_tree(other)}.")
     differs = _find_difference("result", first, other)
     if differs is not None:
-        path, what, x, z = differs
-        text = f"{name}: the {what} of {path} is {x} in one branch and {z} in another"
-        raise ShapeError(f"{text}.") if what == "shape" else ArgumentError(f"{text}; cast one of them.")
+        path, aspect, x, z = differs
+        text = f"{name}: the {aspect} of {path} is {x} in one branch and {z} in another"
+        raise ShapeError(f"{text}.") if aspect == "shape" else ArgumentError(f"{text}; cast one of them.")
     return other
 
 
@@ -387,9 +387,9 @@ def _cast_outputs(body: Any, dtypes: Sequence[Any]) -> Any:
         return close(trace, [_as_leaf(z).astype(dtype) for z, dtype in zip(zs, dtypes, strict=True)])
 
 
-def _check_count(what: str, count: object) -> int:
+def _check_count(subject: str, count: object) -> int:
     if isinstance(count, bool) or not hasattr(count, "__index__") or int(count) < 1:
-        raise ArgumentError(f"{what} must be a positive integer, got {count!r}.")
+        raise ArgumentError(f"{subject} must be a positive integer, got {count!r}.")
     return int(count)
 
 
@@ -399,7 +399,7 @@ class Steps:
     def __init__(
         self,
         name: str,
-        given: Callable[..., Any],
+        user_function: Callable[..., Any],
         f: Callable[..., Any],
         carry: Tree,
         xs: Tree,
@@ -407,7 +407,7 @@ class Steps:
         reverse: bool,
     ) -> None:
         check_function(f"{name}: f", f)
-        self.name, self.given, self.f, self.reverse = name, given, f, reverse
+        self.name, self.user_function, self.f, self.reverse = name, user_function, f, reverse
         self.carry = tree.map_leaves(_as_operand, carry, whole=tree.is_number_list)
         self.xs = tree.map_leaves(_as_leaf, xs, whole=tree.is_number_list)
         self.length = self._find_length(length)
@@ -455,7 +455,7 @@ class Steps:
 
     def trace(self, program: Any, unroll: int, recompute: bool) -> tuple[Any, Any]:
         """Record a step, and add the loop to the program."""
-        with refuse_outside_writes(self.name, [self.given], STEP):
+        with refuse_outside_writes(self.name, [self.user_function], STEP):
             recorded = _record_steps(program, self.step, self.carry, self.xs)
         if recorded is None:  # trace the steps one by one
             return self.run() if self.length else self.run_none()
@@ -594,9 +594,9 @@ def _check_carry(name: str, before: Tree, after: Tree) -> Any:
         )
     differs = _find_difference("carry", before, after)
     if differs is not None:
-        path, what, old, new = differs
-        text = f"{name}: the {what} of {path} changes in a step, from {old} to {new}."
-        raise ShapeError(text) if what == "shape" else ArgumentError(f"{text} Begin with {new}, or cast it back.")
+        path, aspect, old, new = differs
+        text = f"{name}: the {aspect} of {path} changes in a step, from {old} to {new}."
+        raise ShapeError(text) if aspect == "shape" else ArgumentError(f"{text} Begin with {new}, or cast it back.")
     return after
 
 

@@ -415,27 +415,27 @@ def tangent_for(t: Tensor, z: Value, face: str, line: Callable[[], str]) -> Any:
     return _derivative(t, z, lambda: f"{face}: the tangent of the value", line, ())
 
 
-def _derivative(d: Any, x: Any, what: Callable[[], str], line: Callable[[], str], dys: Sequence[Any]) -> Any:
+def _derivative(d: Any, x: Any, subject: Callable[[], str], line: Callable[[], str], dys: Sequence[Any]) -> Any:
     wanted = float_of(x.dtype)
     if is_python_number(d) and not x.shape and (wanted.kind == "c" or not isinstance(d, complex)):
         return wanted.type(d)
     if not isinstance(d, ARRAYS):
         got = "None" if d is None else type(d).__name__
-        raise CustomGradientError(f"{what()} must be a tensor of shape {x.shape}, got {got} ({line()}).")
+        raise CustomGradientError(f"{subject()} must be a tensor of shape {x.shape}, got {got} ({line()}).")
     d = unwrap_constant(d)
     if d.shape != x.shape:
         raise CustomGradientError(
-            f"{what()} must have its shape {x.shape}, got shape {d.shape}; nothing is broadcast here ({line()})."
+            f"{subject()} must have its shape {x.shape}, got shape {d.shape}; nothing is broadcast here ({line()})."
         )
     wanted = float_of(x.dtype, d.dtype)
     if d.dtype.kind not in ("fc" if wanted.kind == "c" else "f"):
-        raise CustomGradientError(f"{what()} must be a float like {wanted}, got {d.dtype}. Cast it ({line()}).")
+        raise CustomGradientError(f"{subject()} must be a float like {wanted}, got {d.dtype}. Cast it ({line()}).")
     if d.dtype == wanted:
         return d.view() if type(d) is ndarray else d  # a view: it may be the user's own array
     widths = [wanted.itemsize, *(dy.dtype.itemsize for dy in dys)]
     if dys and d.dtype.kind == wanted.kind and d.dtype.itemsize < min(widths):
         warn(
-            f"{what()} is {d.dtype}, but the input is {wanted}: digits are lost. Compute it in {wanted} ({line()}).",
+            f"{subject()} is {d.dtype}, but the input is {wanted}: digits are lost. Compute it in {wanted} ({line()}).",
             PrecisionWarning,
             stacklevel=2,
         )

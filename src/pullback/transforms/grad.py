@@ -343,11 +343,11 @@ def as_leaf(x: Any, face: str) -> Any:
         refuse_matrix(x, face)
         return unwrap_constant(x)
     try:
-        return as_array(x, np.float64, what=face)[()]
+        return as_array(x, np.float64, subject=face)[()]
     except DataError:
         if not any(isinstance(n, complex) for n in tree.leaves(x)):
             raise
-        return as_array(x, np.complex128, what=face)[()]
+        return as_array(x, np.complex128, subject=face)[()]
 
 
 def convert_back(v: Any, kind: int) -> Any:

@@ -66,12 +66,12 @@ def gradients(
     ]
 
 
-def _tensors(what: str, values: object) -> list[Any]:
+def _tensors(subject: str, values: object) -> list[Any]:
     found = tree.leaves(values)
     for t in found:
         if not isinstance(t, Tensor):
             raise ArgumentError(
-                f"gradients(ys, xs): {what} must be tensors or variables, got {type(t).__name__}. "
+                f"gradients(ys, xs): {subject} must be tensors or variables, got {type(t).__name__}. "
                 "For the gradient of a function use pb.grad."
             )
     return found
@@ -81,9 +81,9 @@ def _tape_of(targets: Sequence[Any]) -> Tape:
     """Return the tape of the targets; those that are not on a tape are ignored, unless none is."""
     tapes = {id(t.meta.tape): t.meta.tape for t in (y.read() for y in targets) if type(t) in TAPED and t.level}
     if len(tapes) != 1:
-        what = "ys are on different tapes" if tapes else "ys are on no tape that is recording"
+        subject = "ys are on different tapes" if tapes else "ys are on no tape that is recording"
         raise GradientError(
-            f"gradients(ys, xs): {what}, and tensors alone do not know how they were computed. Compute ys and call "
+            f"gradients(ys, xs): {subject}, and tensors alone do not know how they were computed. Compute ys and call "
             "their gradients inside 'with pb.GradientTape() as tape: tape.watch(xs)', or in a function given to "
             "pb.grad; of a function f use pb.grads(f)(xs)."
         )

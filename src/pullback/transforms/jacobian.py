@@ -153,11 +153,11 @@ def _make_holomorphic_error(face: str, x: Any) -> GradientError:
 
 def check_real_function(face: str, linear: Linear) -> None:
     """Raise if an input or result is complex."""
-    for what, values in (("f returned", linear.record.values), ("an input has", linear.inputs.values)):
+    for subject, values in (("f returned", linear.record.values), ("an input has", linear.inputs.values)):
         for v in values:
             if v.dtype.kind == "c":
                 raise GradientError(
-                    f"{face}(f): {what} complex numbers ({v.dtype}). Differentiate by their real and imaginary "
+                    f"{face}(f): {subject} complex numbers ({v.dtype}). Differentiate by their real and imaginary "
                     "parts, or use vjp."
                 )
 

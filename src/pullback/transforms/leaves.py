@@ -58,15 +58,15 @@ class Inputs:
         form = [convert_back(d, kind_of(leaf)) for d, leaf in zip(ds, self.given, strict=True)]
         return tuple(self.fill(form))
 
-    def directions(self, values: Sequence[Any], what: str) -> list[Any]:
+    def directions(self, values: Sequence[Any], role: str) -> list[Any]:
         """Return one tangent for each leaf of the arguments, checked to have its shape."""
         if len(values) != len(self.args):
             raise ArgumentError(
-                f"{self.face}: {len(self.args)} inputs but {len(values)} {what}s; each input needs its own."
+                f"{self.face}: {len(self.args)} inputs but {len(values)} {role}s; each input needs its own."
             )
         found: list[Any] = []
         for name, x, t in zip(self.names, self.args, values, strict=True):
-            found += [check_alike(self.face, what, *row) for row in pair_leaves(self.face, what, name, x, t)]
+            found += [check_alike(self.face, role, *row) for row in pair_leaves(self.face, role, name, x, t)]
         return found
 
 
@@ -109,14 +109,14 @@ def map_whole(f: Callable[..., Any], x: object) -> Any:
     return None if x is None else tree.map_numbers(f, x)
 
 
-def pair_leaves(face: str, what: str, name: str, x: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
+def pair_leaves(face: str, role: str, name: str, x: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield each leaf of a tree with its name and its counterpart in another tree of the same structure."""
     if x is None:
         return
     if is_leaf(x) or tree.is_number_list(x) or tree.get_branches(x) is None:
         if other is None or (not is_leaf(other) and tree.get_branches(other) is not None):
             raise ArgumentError(
-                f"{face}: {name} is one tensor, but its {what} is {describe(other)}; they must have the same structure."
+                f"{face}: {name} is one tensor, but its {role} is {describe(other)}; they must have the same structure."
             )
         yield name, x, other
         return
@@ -124,11 +124,11 @@ def pair_leaves(face: str, what: str, name: str, x: Any, other: Any) -> Iterator
     if rows is None:
         is_built, other_is = _describe_structure(x), _describe_structure(other)
         raise ArgumentError(
-            f"{face}: {name} is {is_built}, but its {what} is {other_is}; they must have the same structure."
+            f"{face}: {name} is {is_built}, but its {role} is {other_is}; they must have the same structure."
         )
     for key, (a, b) in zip(list_keys(x, len(rows)), rows, strict=True):
         if not tree.is_text(a):
-            yield from pair_leaves(face, what, name + key, a, b)
+            yield from pair_leaves(face, role, name + key, a, b)
 
 
 def pair_branches(x: Any, other: Any) -> list[tuple[Any, Any]] | None:
@@ -147,16 +147,16 @@ def _describe_structure(x: object) -> str:
     return f"a {type(x).__name__} of {len(x)}" if isinstance(x, tuple | list) else describe(x)
 
 
-def check_alike(face: str, what: str, name: str, x: Operand, t: Operand) -> Any:
+def check_alike(face: str, role: str, name: str, x: Operand, t: Operand) -> Any:
     """Return a tangent or cotangent, checked to have the shape of its value, in the dtype of derivatives."""
     x, t = unwrap_constant(as_leaf(x, face)), unwrap_constant(as_leaf(t, face))
     if x.shape != t.shape:
         raise ShapeError(
-            f"{face}: {name} has shape {x.shape}, but its {what} has shape {t.shape}; they must be the same."
+            f"{face}: {name} has shape {x.shape}, but its {role} has shape {t.shape}; they must be the same."
         )
     wanted = float_of(x.dtype, t.dtype)
     if t.dtype.kind not in ("fiubc" if wanted.kind == "c" else "fiub"):
-        raise GradientError(f"{face}: the {what} of {name} must be real numbers as it is itself, got dtype {t.dtype}.")
+        raise GradientError(f"{face}: the {role} of {name} must be real numbers as it is itself, got dtype {t.dtype}.")
     return t if t.dtype == wanted else t.astype(wanted)
 
 

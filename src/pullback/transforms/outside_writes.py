@@ -29,7 +29,7 @@ LIBRARY = __name__.partition(".")[0]
 class Role(NamedTuple):
     """What a traced function is, and what to do about a write in it, for the message."""
 
-    what: str
+    name: str
     cure: str
 
 
@@ -54,7 +54,7 @@ def refuse_outside_writes(name: str, functions: Sequence[Callable[..., Any]], ro
         if changed is not None:
             line = line_of(f)
             raise ArgumentError(
-                f"{name}: {role.what} writes to '{changed}', which was made outside of it ({line}). {role.cure}"
+                f"{name}: {role.name} writes to '{changed}', which was made outside of it ({line}). {role.cure}"
             )
 
 

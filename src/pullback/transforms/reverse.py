@@ -217,9 +217,9 @@ class GradientTape:
         read = {key: v for key, (v, _) in self._follower.leaves.items()}
         return tuple({**self._follower.watched, **read}.values())
 
-    def _on(self, what: str) -> tuple[Recording, Follower]:
+    def _on(self, subject: str) -> tuple[Recording, Follower]:
         if not self._recording or self._tape is None:
-            raise GradientError(f"GradientTape.{what}: the tape is not recording. Call it inside the 'with' block.")
+            raise GradientError(f"GradientTape.{subject}: the tape is not recording. Call it inside the 'with' block.")
         return self._tape, self._follower
 
     def _forget(self) -> None:
@@ -347,10 +347,10 @@ class GradientTape:
         """
         name = "GradientTape.batch_jacobian"
         tape = self._check_ready("batch_jacobian", unconnected_gradients)
-        for what, t in (("target", target), ("source", source)):
-            self._check_single("batch_jacobian", what, t)
+        for subject, t in (("target", target), ("source", source)):
+            self._check_single("batch_jacobian", subject, t)
             if t.dtype.kind == "c":
-                raise GradientError(f"{name}: the {what} has complex numbers ({t.dtype}). Use jacobian.")
+                raise GradientError(f"{name}: the {subject} has complex numbers ({t.dtype}). Use jacobian.")
         if not target.ndim or not source.ndim or target.shape[0] != source.shape[0]:
             raise ShapeError(
                 f"{name}: axis 0 of target and source are the examples, as many in both; got the shapes "
@@ -365,35 +365,35 @@ class GradientTape:
             self._spend()
         return out
 
-    def _check_single(self, face: str, what: str, value: TensorLike) -> None:
+    def _check_single(self, face: str, subject: str, value: TensorLike) -> None:
         if not isinstance(value, Tensor):
             cure = " Join its numbers inside of the block: pb.stack(array)." if has_tensors(value) else ""
             got = type(value).__name__
-            raise ArgumentError(f"GradientTape.{face}: the {what} must be one tensor, got {got}.{cure}")
+            raise ArgumentError(f"GradientTape.{face}: the {subject} must be one tensor, got {got}.{cure}")
 
     def _make_pull(self, target: Value, known: dict[int, Tensor], sources: Sequence[Any]) -> Any:
         """Return the function that pulls a cotangent of the target back to the sources."""
         node = self._find_node(target, known)
         return lambda seed: self._pull(known, [(node, seed)], sources)
 
-    def _check_ready(self, what: str, unconnected: str) -> Recording:
+    def _check_ready(self, subject: str, unconnected: str) -> Recording:
         """Return the tape, if something was recorded and can be differentiated."""
-        check_unconnected(f"GradientTape.{what}", "unconnected_gradients", unconnected)
+        check_unconnected(f"GradientTape.{subject}", "unconnected_gradients", unconnected)
         if self._recording and self._persistent:
             warn(
-                f"GradientTape.{what}: inside of the block of a persistent tape the gradient is a constant to it: "
+                f"GradientTape.{subject}: inside of the block of a persistent tape the gradient is a constant to it: "
                 "what is computed with it there has no derivative through it. Nest a second tape for that.",
                 UnrecordedGradientWarning,
                 stacklevel=4,  # above the check of keywords
             )
         if self._spent:
             raise GradientError(
-                f"GradientTape.{what}: a gradient was computed already, and what the tape recorded is deleted then. "
+                f"GradientTape.{subject}: a gradient was computed already, and what the tape recorded is deleted then. "
                 "Pass all sources in one call, or make the tape with GradientTape(persistent=True)."
             )
         if self._tape is None:
             raise GradientError(
-                f"GradientTape.{what}: nothing was recorded. Compute inside 'with GradientTape() as tape'."
+                f"GradientTape.{subject}: nothing was recorded. Compute inside 'with GradientTape() as tape'."
             )
         return self._tape
 

@@ -16,10 +16,10 @@ VAR_POSITIONAL, VAR_KEYWORD = inspect.Parameter.VAR_POSITIONAL, inspect.Paramete
 VARARGS, VARKEYWORDS = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
 
 
-def check_function(what: str, f: object) -> None:
-    """Raise ArgumentError unless ``f`` can be called; ``what`` names it, as ``grad(f): f``."""
+def check_function(subject: str, f: object) -> None:
+    """Raise ArgumentError unless ``f`` can be called; ``subject`` names it, as ``grad(f): f``."""
     if not callable(f):
-        raise ArgumentError(f"{what} must be a function, got {type(f).__name__}.")
+        raise ArgumentError(f"{subject} must be a function, got {type(f).__name__}.")
 
 
 class Parameter(NamedTuple):

@@ -133,16 +133,16 @@ class SparseJacobian(Derivative):
                     data = self._compute_values(forward if plan.pushes else back, plan, number, dtype)
         return sparse.csr_array((data, plan.indices.copy(), plan.starts.copy()), shape=plan.shape)
 
-    def _check_single(self, what: str, leaves: Sequence[Any]) -> None:
+    def _check_single(self, subject: str, leaves: Sequence[Any]) -> None:
         """Raise if there is more than one leaf, or one that another transform follows."""
         if len(leaves) != 1:
             raise ArgumentError(
-                f"{self.face}: {what} must be one tensor, got a tree of {len(leaves)}; "
+                f"{self.face}: {subject} must be one tensor, got a tree of {len(leaves)}; "
                 "concatenate them, or use jacobian."
             )
         if level_of(leaves[0]):
             raise TracedValueError(
-                f"{self.face} gives a SciPy array, through which no other transform can follow {what}; "
+                f"{self.face} gives a SciPy array, through which no other transform can follow {subject}; "
                 f"use {self.face.removeprefix('sparse_')} there."
             )
 

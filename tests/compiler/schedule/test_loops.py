@@ -40,7 +40,7 @@ def test_emit_does_not_change_loop_plans(name: str) -> None:
     program = pb.compile(PROGRAMS[name]).lower(X)
     stages = lower(program.traced, target, options)
     steps = schedule(stages.fused, stages.legalized.outputs, target, options)
-    plans: list[Any] = [s.plan.loops.plan for s in steps if isinstance(s.what, Kernel)]
+    plans: list[Any] = [s.plan.loops.plan for s in steps if isinstance(s.source, Kernel)]
     before = [dict(vars(plan)) for plan in plans]
     emit(steps, stages.memory, target, options)
     assert [vars(plan) for plan in plans] == before

@@ -25,7 +25,7 @@ NULL = ConstantOperand("ptr", "null")
 
 def call_kernel(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call a loop kernel, part by part, and the function that combines the partial results of the parts."""
-    k: Kernel = step.what
+    k: Kernel = step.source
     plan: KernelPlan = step.plan
     work, loops = plan.work, plan.loops
     module.described.append(k.name)
@@ -80,20 +80,20 @@ def _find_overwritten(module: ModuleBuilder, k: Kernel, arrays: tuple[Node, ...]
 
 def call_scan(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call the kernel of a scan or a search."""
-    n: Node = step.what
+    n: Node = step.source
     module.described.append(f"{n.name} {list(n.args[0].shape)} along {n.data[1]['axis']}")
     call_whole(module, code, step, emit_scan(step.plan))
 
 
 def call_rows(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call the kernel of a function of rows."""
-    module.described.append(f"{step.what.name} {list(step.what.args[0].shape)}")
+    module.described.append(f"{step.source.name} {list(step.source.args[0].shape)}")
     call_whole(module, code, step, emit_rows(step.plan))
 
 
 def call_fourier(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call the kernel of Fourier transforms."""
-    n: Node = step.what
+    n: Node = step.source
     module.described.append(f"fourier {list(n.args[0].shape)} along {n.data.axis}")
     (*inputs, factors), order = _find_arguments(module, n), order_parts(n)
     results = (
@@ -105,7 +105,7 @@ def call_fourier(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> 
 
 def call_parts(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call the function that splits complex numbers into real and imaginary parts, or joins them."""
-    n: Node = step.what
+    n: Node = step.source
     module.described.append(f"{n.name} {list(n.args[0].shape)}")
     function, declared = (emit_split if n.kind is SPLIT else emit_join)(n, module.target)
     module.declared |= declared
@@ -124,7 +124,7 @@ def call_whole(
 
     ``operands`` are the addresses of its arrays; by default those of the node's arguments and of the node.
     """
-    n: Node = step.what
+    n: Node = step.source
     scratch = module.find_memory(("scratch", n.number))
     arrays = [module.find_address(x) for x in (*n.args, n)] if operands is None else operands
     module.call_kernel(code, step.plan.work, module.add(w), [*arrays, scratch, scratch])
@@ -132,8 +132,8 @@ def call_whole(
 
 def call_spaced(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call the function that writes elements into zeros at regular strides."""
-    operands = _describe_scatter(module, step.what)
-    spaced = Spaced(step.what, step.plan)
+    operands = _describe_scatter(module, step.source)
+    spaced = Spaced(step.source, step.plan)
     name = module.name_function(spaced.write())
     module.declared |= spaced.code.declared
     code.call_void(name, operands)
@@ -141,7 +141,7 @@ def call_spaced(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> N
 
 def call_scatter(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Call the kernel that adds rows to those at given positions."""
-    n: Node = step.what
+    n: Node = step.source
     plan: ScatterPlan = step.plan
     _, *others = _describe_scatter(module, n)
     base, offset, _ = find_rows(n.args[0], n.data.row)

@@ -134,8 +134,8 @@ class CopyWriter:
         """Return the name of the function that copies scratch memory, multiplied by a number, to the rows."""
         return self._emit(code, "out", self._write_store)
 
-    def _emit(self, code: Code, what: str, write: Callable[[str], Helpers]) -> str:
-        name = f"fourier_{what}_{self.one}x{self.width}"
+    def _emit(self, code: Code, purpose: str, write: Callable[[str], Helpers]) -> str:
+        name = f"fourier_{purpose}_{self.one}x{self.width}"
         code.add_helper(name, lambda: write(name))
         return name
 

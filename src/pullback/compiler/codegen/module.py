@@ -76,25 +76,25 @@ class Module:
 
 def call_step(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Emit the function of one step, and its call."""
-    (call_kernel if isinstance(step.what, Kernel) else CALLS[step.what.kind])(module, code, step)
+    (call_kernel if isinstance(step.source, Kernel) else CALLS[step.source.kind])(module, code, step)
 
 
 def emit(steps: Sequence[ScheduledStep], memory: Memory, target: Target, options: Options) -> Module:
     """Return the module of a program: its kernels, and functions that call them in the order of the steps."""
-    counts = Counter(step.plan.loops.plan for step in steps if isinstance(step.what, Kernel))
+    counts = Counter(step.plan.loops.plan for step in steps if isinstance(step.source, Kernel))
     repeated = frozenset(plan for plan, count in counts.items() if count > 1)
     flags_rare = not options.has_slow_paths and all(map(_may_be_repeated, steps))
     module = ModuleBuilder(memory, target, options, repeated, flags_rare)
     code: CallList | None = None
     for step in steps:
-        what = step.what
-        if isinstance(what, Node) and what.kind.runs_on_host:
+        source = step.source
+        if isinstance(source, Node) and source.kind.runs_on_host:
             if code is not None:
                 module.close_segment(code)
                 code = None
-            if what.kind is OPAQUE:
-                module.described.append(f"{what.name} {list(what.shape)} by its NumPy kernel")
-                module.segments.append(EmittedSegment(host_op=what))
+            if source.kind is OPAQUE:
+                module.described.append(f"{source.name} {list(source.shape)} by its NumPy kernel")
+                module.segments.append(EmittedSegment(host_op=source))
             continue
         code = code or CallList()
         call_step(module, code, step)
@@ -118,8 +118,8 @@ def _may_be_repeated(step: ScheduledStep) -> bool:
 
     A ``while`` loop might not end with wrong numbers, and a host op may have side effects.
     """
-    if not isinstance(step.what, Node):
+    if not isinstance(step.source, Node):
         return True
-    bodies = step.plan.bodies if step.what.kind in STRUCTURES else ()
-    is_known = step.what.kind is not WHILE and not step.what.kind.runs_on_host
+    bodies = step.plan.bodies if step.source.kind in STRUCTURES else ()
+    is_known = step.source.kind is not WHILE and not step.source.kind.runs_on_host
     return is_known and all(_may_be_repeated(inner) for body in bodies for inner in body.steps)

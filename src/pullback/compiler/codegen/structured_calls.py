@@ -23,7 +23,7 @@ def call_structure(
     call_step: Callable[[ModuleBuilder, CallList, ScheduledStep], None],
 ) -> None:
     """Emit the bodies of a loop or of branches and the call that runs them; ``call_step`` emits a step of a body."""
-    n: Node = step.what
+    n: Node = step.source
     plan: StructurePlan = step.plan
     results = {r.data: r for r in step.stored}
     operands: list[Operand] = [module.find_address(*find_contiguous(x)) for x in (*n.args, *results.values())]

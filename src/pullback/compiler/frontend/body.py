@@ -237,10 +237,10 @@ class CaptureStepOps(CaptureOps):
 
     events = CaptureOps.events | {"check_write"}
 
-    def check_write(self, x: Tensor, what: str) -> None:
+    def check_write(self, x: Tensor, subject: str) -> None:
         """Raise an error if a tensor was made outside of the step."""
         if 0 < level_of(x) < self.trace.level:
-            raise ArgumentError(f"{what}: this tensor of shape {x.shape} {CAPTURED}")
+            raise ArgumentError(f"{subject}: this tensor of shape {x.shape} {CAPTURED}")
 
 
 class BodyTrace(Trace):

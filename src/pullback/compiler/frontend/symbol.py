@@ -169,13 +169,13 @@ class Symbol(Wrapped):
     def beneath(self) -> Any:
         return self._concrete("the value")
 
-    def _concrete(self, what: str) -> Any:
+    def _concrete(self, subject: str) -> Any:
         purpose, cure = explain_refusal(self.dtype)
-        is_conversion = what in CONVERSIONS
-        usual = INSTEAD.get(what, STAY) if is_conversion else CHOOSE
+        is_conversion = subject in CONVERSIONS
+        usual = INSTEAD.get(subject, STAY) if is_conversion else CHOOSE
         picking = HOW_TO_PICK if self.dtype.kind in "iu" else ""
         raise SymbolValueError(
-            f"{what}{'()' * is_conversion} of a tensor of shape {self.shape} is needed while a function is being "
+            f"{subject}{'()' * is_conversion} of a tensor of shape {self.shape} is needed while a function is being "
             f"compiled ({find_user_line()}){purpose}: only shapes and dtypes are known then. {picking}"
             f"{cure or usual}, or name the argument that decides in static_argnums."
         )

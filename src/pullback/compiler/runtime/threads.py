@@ -304,10 +304,10 @@ def set_num_threads(n: Any) -> None:
     _set_word("wanted", n)
 
 
-def check_thread_count(what: str, n: Any) -> int:
+def check_thread_count(subject: str, n: Any) -> int:
     """Return a number of threads, or raise ArgumentError if it is none."""
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MAX_THREADS:
-        raise ArgumentError(f"{what} must be a whole number from 1 to {MAX_THREADS}, got {n!r}.")
+        raise ArgumentError(f"{subject} must be a whole number from 1 to {MAX_THREADS}, got {n!r}.")
     return n
 
 

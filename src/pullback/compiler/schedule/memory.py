@@ -61,7 +61,7 @@ def plan_memory(graph: Graph, steps: Sequence[ScheduledStep], guarded: bool = Fa
                 values.append(Allocation(n.number, n.nbytes, at, last.get(n.number, at)))
             elif n.number in wanted:
                 results[n.number] = slot[n.number], Allocation(n.number, n.nbytes, at, len(steps))
-        values += [Allocation((what, step.number), size, at, at) for what, size in step.scratch]
+        values += [Allocation((purpose, step.number), size, at, at) for purpose, size in step.scratch]
     layout = (place_apart if guarded else place_values)(values, over, results)
     return Memory(slots, slot, values, results, over, layout)
 

@@ -13,7 +13,7 @@ from pullback.compiler.ir.graph import Node
 class ScheduledStep(NamedTuple):
     """A kernel or a call, with the values that it stores and reads, and the scratch memory that it needs."""
 
-    what: Any  # a Kernel, or a Node of another kind
+    source: Any  # a Kernel, or a Node of another kind
     plan: Any  # how it is computed: the record of its kind; None if there is nothing to choose
     stored: tuple[Node, ...]
     read: tuple[Node, ...]
@@ -23,12 +23,12 @@ class ScheduledStep(NamedTuple):
 
     @property
     def number(self) -> int:
-        number: int = self.what.number
+        number: int = self.source.number
         return number
 
     def __str__(self) -> str:
         stored, read = (", ".join(map(repr, nodes)) for nodes in (self.stored, self.read))
-        line = f"{stored} = {self.what.name}({read})"
+        line = f"{stored} = {self.source.name}({read})"
         plans = self.plan if type(self.plan) is tuple else () if self.plan is None else (self.plan,)
         return "\n".join([line, *(indent(str(plan), "    ") for plan in plans)])
 

@@ -116,16 +116,16 @@ class StepPlanner:
 
 
 def _make_step(
-    what: Kernel | Node,
+    source: Kernel | Node,
     plan: Any,
     stored: tuple[Node, ...],
     read: tuple[Node, ...],
     scratch: dict[str, int],
     overwritable: frozenset[tuple[int, int]] = frozenset(),
 ) -> ScheduledStep:
-    fixed = isinstance(what, Node) and what.kind.runs_on_host
+    fixed = isinstance(source, Node) and source.kind.runs_on_host
     needed = tuple((name, size) for name, size in scratch.items() if size)
-    return ScheduledStep(what, plan, stored, read, fixed, needed, overwritable)
+    return ScheduledStep(source, plan, stored, read, fixed, needed, overwritable)
 
 
 def _is_scalar_loop(loop: Loop) -> bool:

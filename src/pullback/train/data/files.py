@@ -23,13 +23,17 @@ BLOCK_ROWS = 256  # read at once where elements are read one by one
 BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def choose_columns(what: str, file_columns: list[str], columns: Iterable[str] | None, labels: list[str]) -> list[str]:
+def choose_columns(
+    subject: str, file_columns: list[str], columns: Iterable[str] | None, labels: list[str]
+) -> list[str]:
     """Return the columns to read; all but the labels if none are named."""
     if twice := sorted({name for name in file_columns if file_columns.count(name) > 1}):
-        raise DataError(f"{what}: the column names must differ, but {twice} come more than once. Give names=[...].")
+        raise DataError(f"{subject}: the column names must differ, but {twice} come more than once. Give names=[...].")
     chosen = [name for name in file_columns if name not in labels] if columns is None else list(columns)
     if missing := [name for name in [*chosen, *labels] if name not in file_columns]:
-        raise DataError(f"{what}: there is no column {', '.join(map(repr, missing))}. The columns are {file_columns}.")
+        raise DataError(
+            f"{subject}: there is no column {', '.join(map(repr, missing))}. The columns are {file_columns}."
+        )
     return chosen
 
 

@@ -434,11 +434,11 @@ def flatten(tree: Tree) -> list[Any]:
     return found
 
 
-def as_leaf_array(x: TensorLike, what: str) -> Array:
+def as_leaf_array(x: TensorLike, subject: str) -> Array:
     """Return a leaf as an array: Python floats get the default dtype, integers and bools keep theirs."""
     if isinstance(x, str):
         return np.asarray(x)
-    array: Array = as_array(x, what=what)
+    array: Array = as_array(x, subject=subject)
     if type(x) in NUMBERS or type(x) is list:
         its_own = np.asarray(x)
         return its_own if its_own.dtype.kind in "iub" else array

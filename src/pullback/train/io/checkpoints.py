@@ -151,11 +151,11 @@ def read_model(path: StrPath) -> tuple[Any, CompileSettings | None]:
     return model, CompileSettings(optimizer, arguments)
 
 
-def _load_values(path: StrPath, what: str) -> dict[str, Any]:
+def _load_values(path: StrPath, subject: str) -> dict[str, Any]:
     found = load(path)
     if not isinstance(found, dict) or not isinstance(found.get("weights"), dict):
         raise CheckpointError(
-            f"{what}: {os.path.basename(os.fspath(path))} was not written by model.save or a checkpoint. "
+            f"{subject}: {os.path.basename(os.fspath(path))} was not written by model.save or a checkpoint. "
             "pb.train.load reads other safetensors files."
         )
     return found

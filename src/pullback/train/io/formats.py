@@ -83,11 +83,11 @@ def write_layers_model(
     return True
 
 
-def check_suffix(what: str, suffix: str, known: Sequence[str]) -> None:
+def check_suffix(subject: str, suffix: str, known: Sequence[str]) -> None:
     """Raise an error if a path ends in a suffix that stands for no format; none at all stands for safetensors."""
     if suffix and suffix not in known:
         raise ArgumentError(
-            f"{what}: the path ends in {suffix!r}, which is no known format. Known are {', '.join(known)}."
+            f"{subject}: the path ends in {suffix!r}, which is no known format. Known are {', '.join(known)}."
         )
 
 

@@ -76,17 +76,17 @@ def save(path: StrPath, tree: Tree) -> None:
     write_atomically(Path(os.fspath(path)), content)
 
 
-def _as_tree(what: str, tree: Tree) -> Tree:
+def _as_tree(subject: str, tree: Tree) -> Tree:
     """Return the tree to store: of a model its variables, of variables alone or in a list a dict by name."""
     named, variables = getattr(tree, "named_variables", None), getattr(tree, "variables", None)
     if get_branches(tree) is None and callable(named):
         return named()
     if get_branches(tree) is None and isinstance(variables, list | tuple):
-        return _as_tree(what, list(variables))
+        return _as_tree(subject, list(variables))
     if isinstance(tree, Variable):
         tree = [tree]
     if isinstance(tree, list | tuple) and tree and all(isinstance(v, Variable) for v in tree):
-        return index_by_name(tree, what)
+        return index_by_name(tree, subject)
     return tree
 
 
@@ -122,9 +122,9 @@ def _describe(tree: Tree, where: str, tensors: dict[str, Any]) -> Any:
     return {"dict": below}
 
 
-def _as_full_array(x: Any, what: str) -> Array:
+def _as_full_array(x: Any, subject: str) -> Array:
     """Return a leaf as an array; Python numbers in a list keep all their digits."""
-    array = as_array(x, what=what)
+    array = as_array(x, subject=subject)
     return np.array(x) if is_python_number_list(x) else array
 
 
@@ -231,7 +231,7 @@ def load_weights(
         found = dict(zip(called, weights, strict=True))
     else:
         raise ArgumentError(f"load_weights: weights must be a list or a dict by name, got {type(weights).__name__}.")
-    found = {name: as_array(x, what=f"load_weights: {name!r}") for name, x in found.items()}
+    found = {name: as_array(x, subject=f"load_weights: {name!r}") for name, x in found.items()}
     return assign_all("load_weights", found, into, casts=True)
 
 
@@ -285,26 +285,26 @@ def _iterate_leaves(tree: Tree, where: str = "") -> Iterator[tuple[str, Any]]:
         yield from _iterate_leaves(child, f"{where}/{key}" if where else str(key))
 
 
-def _collect_leaves(what: str, tree: Tree) -> dict[str, Any]:
+def _collect_leaves(subject: str, tree: Tree) -> dict[str, Any]:
     """Return the leaves by their names; raise an error if two are the same."""
     places: dict[str, Any] = {}
     for name, leaf in _iterate_leaves(tree):
         if name in places:
-            raise DataError(f"{what}: two parts of the tree are both called {name!r}. Rename a key.")
+            raise DataError(f"{subject}: two parts of the tree are both called {name!r}. Rename a key.")
         places[name] = leaf
     return places
 
 
-def _rename(what: str, found: dict[str, Any], names: object) -> dict[str, Any]:
+def _rename(subject: str, found: dict[str, Any], names: object) -> dict[str, Any]:
     if names is None:
         return found
     if not isinstance(names, Mapping):
-        raise ArgumentError(f"{what}: names must be a map of names to names, got {type(names).__name__}.")
+        raise ArgumentError(f"{subject}: names must be a map of names to names, got {type(names).__name__}.")
     if unknown := sorted(set(names) - set(found)):
-        raise CheckpointError(f"{what}: names has {', '.join(unknown)}; the file has: {', '.join(sorted(found))}.")
+        raise CheckpointError(f"{subject}: names has {', '.join(unknown)}; the file has: {', '.join(sorted(found))}.")
     renamed = {names.get(name, name): x for name, x in found.items()}
     if len(renamed) != len(found):
-        raise ArgumentError(f"{what}: names gives two weights the same name.")
+        raise ArgumentError(f"{subject}: names gives two weights the same name.")
     return renamed
 
 
@@ -323,18 +323,18 @@ def raise_mismatches() -> AbstractContextManager[None]:
     return bind(_skipped, None)
 
 
-def report_mismatch(before: str, what: str) -> None:
-    """Raise an error that says ``what`` does not fit, after ``before``; where mismatches are skipped, note it."""
+def report_mismatch(before: str, subject: str) -> None:
+    """Raise an error that says ``subject`` does not fit, after ``before``; where mismatches are skipped, note it."""
     skipped = _skipped.get()
     if skipped is None:
-        raise CheckpointError(f"{before}{what}")
-    skipped.append(what)
+        raise CheckpointError(f"{before}{subject}")
+    skipped.append(subject)
 
 
-def assign_all(what: str, found: dict[str, Any], into: Tree, casts: bool) -> Tree:
+def assign_all(subject: str, found: dict[str, Any], into: Tree, casts: bool) -> Tree:
     """Assign variables and replace arrays, after checking that all names, shapes and dtypes match."""
-    tree = _as_tree(what, into)
-    places = _collect_leaves(what, tree)
+    tree = _as_tree(subject, into)
+    places = _collect_leaves(subject, tree)
     both = sorted(places.keys() & found.keys())
     different = {name: why for name in both if (why := _find_mismatch(places[name], found[name], casts))}
     parts = {
@@ -344,7 +344,7 @@ def assign_all(what: str, found: dict[str, Any], into: Tree, casts: bool) -> Tre
     }
     if any(parts.values()):
         differences = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in parts.items() if names)
-        report_mismatch(f"{what} does not fit, so nothing was assigned. ", f"{differences}.")
+        report_mismatch(f"{subject} does not fit, so nothing was assigned. ", f"{differences}.")
     fits = found.keys() - different.keys()
     new = iter([_fill(place, found[name]) if name in fits else place for name, place in places.items()])
     return map_leaves(lambda _: next(new), into, whole=is_python_number_list) if tree is into else into

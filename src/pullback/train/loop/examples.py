@@ -117,8 +117,8 @@ def _as_weights(
         parts = parts * len(ys) if len(parts) == 1 else parts
     classes = _list_class_weights(class_weight, outputs, name)
     if len(parts) != len(ys) or len(classes) != len(ys):
-        what, count = ("sample_weight", len(parts)) if len(parts) != len(ys) else ("class_weight", len(classes))
-        raise ArgumentError(f"{name}: {what} has {count} parts, but the number of targets is {len(ys)}.")
+        subject, count = ("sample_weight", len(parts)) if len(parts) != len(ys) else ("class_weight", len(classes))
+        raise ArgumentError(f"{name}: {subject} has {count} parts, but the number of targets is {len(ys)}.")
     arrays = []
     for y, w, by_class in zip(ys, parts, classes, strict=True):
         array = None if w is None else _as_array(w, dtype, name, "sample_weight").astype(dtype, copy=False)
@@ -154,13 +154,13 @@ def _check_sizes(name: str, arrays: Arrays) -> None:
         )
 
 
-def as_parts(batch: object, what: str) -> tuple[Any, Any, Any]:
+def as_parts(batch: object, subject: str) -> tuple[Any, Any, Any]:
     """Return inputs, targets and weights of a batch: a pair, a triple with weights, or ``{"xs": …, "ys": …}``."""
     if isinstance(batch, dict) and batch.keys() == {"xs", "ys"}:
         return batch["xs"], batch["ys"], None
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise DataError(
-            f"{what}: expected pairs of inputs and targets, or triples with weights, got {type(batch).__name__}."
+            f"{subject}: expected pairs of inputs and targets, or triples with weights, got {type(batch).__name__}."
         )
     weight = batch[2] if len(batch) == 3 else None
     return batch[0], batch[1], None if isinstance(weight, tuple) and not weight else weight
@@ -206,30 +206,30 @@ def _cut(examples: Examples, at: slice) -> Examples:
     return xs, ys, ws
 
 
-def _list_parts(data: DataLike, names: Sequence[str], what: str) -> list[Any]:
+def _list_parts(data: DataLike, names: Sequence[str], subject: str) -> list[Any]:
     """Return the arrays of a dict by name, of a tuple, or of a list of arrays; anything else is one array."""
     if isinstance(data, Mapping):
-        return take_named(data, names, what)
+        return take_named(data, names, subject)
     if isinstance(data, tuple) or (isinstance(data, list) and data and _is_array(data[0])):
         return list(data)
     return [data]
 
 
-def take_named(values: Mapping[str, Any], names: Sequence[str], what: str) -> list[Any]:
+def take_named(values: Mapping[str, Any], names: Sequence[str], subject: str) -> list[Any]:
     """Return the values of a dict in the order of these names, None for one without; refuse other names."""
     for name in values:
         if name not in names:
             raise ArgumentError(
-                f"{what}: there is no {name!r}; there are {', '.join(names)}.{did_you_mean(name, names)}"
+                f"{subject}: there is no {name!r}; there are {', '.join(names)}.{did_you_mean(name, names)}"
             )
     return [values.get(name) for name in names]
 
 
-def take_every_named(values: Mapping[str, Any], names: Sequence[str], what: str) -> list[Any]:
+def take_every_named(values: Mapping[str, Any], names: Sequence[str], subject: str) -> list[Any]:
     """Return the values of a dict in the order of these names; refuse other names, and one without a value."""
-    found = take_named(values, names, what)
+    found = take_named(values, names, subject)
     if missing := [name for name, x in zip(names, found, strict=True) if x is None]:
-        raise ArgumentError(f"{what}: there is no array for {missing[0]!r}; there are {', '.join(values)}.")
+        raise ArgumentError(f"{subject}: there is no array for {missing[0]!r}; there are {', '.join(values)}.")
     return found
 
 
@@ -245,7 +245,7 @@ def _as_array(x: TensorLike, dtype: np.dtype[Any], name: str, argument: str, tak
     if takes_text and not isinstance(x, np.ndarray | Tensor):
         x = np.asarray(x)
     try:
-        array = x if isinstance(x, np.ndarray) else np.asarray(as_array(x, what=f"{name}: {argument}"))
+        array = x if isinstance(x, np.ndarray) else np.asarray(as_array(x, subject=f"{name}: {argument}"))
     except DataError as error:
         raise DataError(f"{error}{TEXT_CURES[argument] * str(error).endswith('got text.')}") from None
     if not array.ndim:

@@ -73,29 +73,29 @@ NAMES_OF_FUNCTIONS: dict[Any, str] = {getattr(functions, name): name for name in
 }
 
 
-def find_loss(given: str | Function | Loss, what: str = "compile: loss") -> Loss:
+def find_loss(given: str | Function | Loss, subject: str = "compile: loss") -> Loss:
     """Return the loss of a name, TensorFlow.js's and Keras's too, or of a function of ``y_true`` and ``y_pred``.
 
     >>> find_loss("sparseCategoricalCrossentropy").sparse
     True
     """
-    if (loss := _find_object(given, Loss, LOSS_CLASSES, what)) is not None:
+    if (loss := _find_object(given, Loss, LOSS_CLASSES, subject)) is not None:
         return loss
     if isinstance(given, str):
-        return _find_named_loss(given, what)
+        return _find_named_loss(given, subject)
     if (name := _find_function_name(given)) is not None:
         return FunctionLoss(getattr(functions, name), name)
     if not callable(given):
-        raise _make_unknown_error(what, given, [*LOSS_FUNCTIONS, *ALIASES])
+        raise _make_unknown_error(subject, given, [*LOSS_FUNCTIONS, *ALIASES])
     return FunctionLoss(partial(_call_user_function, given), _get_display_name(given, "loss"))
 
 
-def _find_named_loss(given: str, what: str) -> Loss:
+def _find_named_loss(given: str, subject: str) -> Loss:
     key = _spell(given)
     if key in CROSS_ENTROPIES:
         return FunctionLoss(_compute_cross_entropy, "crossentropy")
     if key not in LOSS_NAMES:
-        raise _make_unknown_error(what, given, [*LOSS_FUNCTIONS, *ALIASES])
+        raise _make_unknown_error(subject, given, [*LOSS_FUNCTIONS, *ALIASES])
     return FunctionLoss(getattr(functions, LOSS_NAMES[key]), LOSS_NAMES[key])
 
 
@@ -120,7 +120,7 @@ METRIC_CLASSES: dict[str, type[Metric]] = {
 }
 
 
-def find_metric(given: MetricLike, loss: Loss | None, what: str = "compile: metrics") -> Metric:
+def find_metric(given: MetricLike, loss: Loss | None, subject: str = "compile: metrics") -> Metric:
     """Return the metric of a name or a function; ``"accuracy"`` is the one that fits the loss.
 
     A name stays as it is written; a metric of several batches is exact: precision, recall, AUC.
@@ -129,21 +129,21 @@ def find_metric(given: MetricLike, loss: Loss | None, what: str = "compile: metr
     >>> accuracy.name, accuracy(np.array([0, 1]), np.array([[3.0, 1], [3, 1]]))
     ('acc', 0.5)
     """
-    if (metric := _find_object(given, Metric, METRIC_CLASSES, what)) is not None:
+    if (metric := _find_object(given, Metric, METRIC_CLASSES, subject)) is not None:
         return metric
     if isinstance(given, str):
-        return _find_named_metric(given, loss, what)
+        return _find_named_metric(given, loss, subject)
     if not callable(given):
-        raise _make_unknown_error(what, given, _list_metric_names())
+        raise _make_unknown_error(subject, given, _list_metric_names())
     name = _find_library_name(given)
     if name in ("precision", "recall", "r2_score", "binary_accuracy"):
-        return _find_named_metric(name, loss, what)
+        return _find_named_metric(name, loss, subject)
     if name is not None:
         return FunctionMetric(getattr(functions, name), name)
     return FunctionMetric(partial(_call_user_function, given), _get_display_name(given, "metric"))
 
 
-def _find_named_metric(given: str, loss: Loss | None, what: str) -> Metric:
+def _find_named_metric(given: str, loss: Loss | None, subject: str) -> Metric:
     key = _spell(given)
     if key in ACCURACIES:
         return FunctionMetric(partial(_compute_accuracy, loss), given)
@@ -161,8 +161,8 @@ def _find_named_metric(given: str, loss: Loss | None, what: str) -> Metric:
         try:
             return METRIC_CLASSES[key](name=given)
         except TypeError as error:
-            raise ArgumentError(f"{what}: {given!r} needs arguments: give the metric itself. {error}") from None
-    raise _make_unknown_error(what, given, _list_metric_names())
+            raise ArgumentError(f"{subject}: {given!r} needs arguments: give the metric itself. {error}") from None
+    raise _make_unknown_error(subject, given, _list_metric_names())
 
 
 def _list_metric_names() -> list[str]:
@@ -182,7 +182,7 @@ def _compute_accuracy(loss: Loss | None, y: Value, prediction: Value) -> Any:
     return functions.categorical_accuracy(y, prediction)
 
 
-def _find_object(given: Any, kind: type[Kind], classes: Mapping[str, type[Kind]], what: str) -> Kind | None:
+def _find_object(given: Any, kind: type[Kind], classes: Mapping[str, type[Kind]], subject: str) -> Kind | None:
     """Return a loss or metric that is given itself, as its class, or as files have it; None for any other."""
     if isinstance(given, kind):
         return given
@@ -192,7 +192,7 @@ def _find_object(given: Any, kind: type[Kind], classes: Mapping[str, type[Kind]]
         return None
     described = classes.get(_spell(given["class_name"]))
     if described is None:
-        raise _make_unknown_error(what, given["class_name"], [one.__name__ for one in classes.values()])
+        raise _make_unknown_error(subject, given["class_name"], [one.__name__ for one in classes.values()])
     return described(**given.get("config", {}))
 
 
@@ -209,9 +209,9 @@ def _find_library_name(given: object) -> str | None:
     return name if getattr(functions, name, None) is inner else _find_function_name(given)
 
 
-def _make_unknown_error(what: str, given: object, known: list[str]) -> ArgumentError:
+def _make_unknown_error(subject: str, given: object, known: list[str]) -> ArgumentError:
     return ArgumentError(
-        f"{what}: got {given!r}.{did_you_mean(given, known)} Expected a function of (y_true, y_pred), or one of "
+        f"{subject}: got {given!r}.{did_you_mean(given, known)} Expected a function of (y_true, y_pred), or one of "
         f"{', '.join(known)}."
     )
 
@@ -284,11 +284,11 @@ class Objectives:
     ['loss', 'a_loss', 'b_loss', 'b_mse']
     """
 
-    def __init__(self, settings: Settings, outputs: Sequence[str], what: str, inner: Iterable[Metric] = ()) -> None:
-        self.outputs, self.what = list(outputs), what
-        losses = _spread(settings.loss, outputs, f"{what}.compile: loss")
-        self.losses = [None if one is None else find_loss(one, f"{what}.compile: loss") for one in losses]
-        weights = _spread(settings.loss_weights, outputs, f"{what}.compile: loss_weights")
+    def __init__(self, settings: Settings, outputs: Sequence[str], subject: str, inner: Iterable[Metric] = ()) -> None:
+        self.outputs, self.subject = list(outputs), subject
+        losses = _spread(settings.loss, outputs, f"{subject}.compile: loss")
+        self.losses = [None if one is None else find_loss(one, f"{subject}.compile: loss") for one in losses]
+        weights = _spread(settings.loss_weights, outputs, f"{subject}.compile: loss_weights")
         self.loss_weights = [1.0 if w is None else float(w) for w in weights]
         self.metrics: list[BoundMetric] = []
         for listed, weighted in ((settings.metrics, False), (settings.weighted_metrics, True)):
@@ -307,10 +307,10 @@ class Objectives:
 
     def _add_metrics(self, metrics: MetricsLike, weighted: bool) -> None:
         argument = "weighted_metrics" if weighted else "metrics"
-        what = f"{self.what}.compile: {argument}"
-        for i, of_output in enumerate(_spread_metrics(metrics, self.outputs, what)):
+        subject = f"{self.subject}.compile: {argument}"
+        for i, of_output in enumerate(_spread_metrics(metrics, self.outputs, subject)):
             for one in of_output:
-                metric = find_metric(one, self.losses[i], what)
+                metric = find_metric(one, self.losses[i], subject)
                 prefix = f"{self.outputs[i]}_" if len(self.outputs) > 1 else ""
                 name = f"{prefix}{metric.name}"
                 if weighted and name != self._find_free_name(name):
@@ -345,10 +345,10 @@ class Objectives:
         """
         if len(predictions) != len(self.outputs) or len(ys) != len(self.outputs):
             if not ys:
-                raise ArgumentError(f"{self.what}: there are no targets. Give y, or batches that are pairs (x, y).")
+                raise ArgumentError(f"{self.subject}: there are no targets. Give y, or batches that are pairs (x, y).")
             raise ArgumentError(
-                f"{self.what}: the model has {len(predictions)} outputs and {len(self.outputs)} losses, but the number "
-                f"of targets is {len(ys)}. Give one target for each output."
+                f"{self.subject}: the model has {len(predictions)} outputs and {len(self.outputs)} losses, but the "
+                f"number of targets is {len(ys)}. Give one target for each output."
             )
         none = [None] * len(ys)
         weights, masks = weights or none, masks or none
@@ -359,7 +359,7 @@ class Objectives:
         terms = [value if factor == 1.0 else value * factor for value, factor in parts]
         terms += extra
         if not terms:
-            raise ArgumentError(f"{self.what}: there is no loss: give compile one, or call add_loss in a layer.")
+            raise ArgumentError(f"{self.subject}: there is no loss: give compile one, or call add_loss in a layer.")
         statistics = self._measure(ys, predictions, weights, masks, updates)
         return sum(terms[1:], terms[0]), [value for value, _ in parts] if self.loss_names else [], statistics
 
@@ -405,31 +405,32 @@ class Objectives:
         for loss, mask in used:
             if mask is not None or loss.has_mask or loss.reduction not in ("sum_over_batch_size", "mean", "sum"):
                 raise ArgumentError(
-                    f"{self.what}: the loss {loss.name} with a mask, or with reduction={loss.reduction!r}, is not the "
-                    "sum or the mean of the losses of parts of a batch. Train without pool=, or take reduction='sum'."
+                    f"{self.subject}: the loss {loss.name} with a mask, or with reduction={loss.reduction!r}, is "
+                    "not the sum or the mean of the losses of parts of a batch. Train without pool=, or take "
+                    "reduction='sum'."
                 )
         shares = [1.0 if loss.reduction == "sum" else share for loss, _ in used]
         return [(value * part, factor) for part, (value, factor) in zip(shares, parts, strict=True)]
 
 
-def _spread(values: Any, outputs: Sequence[str], what: str) -> list[Any]:
+def _spread(values: Any, outputs: Sequence[str], subject: str) -> list[Any]:
     """Return one entry for each output: of a dict by name, of a list, or the same for all."""
     if isinstance(values, Mapping) and not _is_described(values):
-        _check_names(values, outputs, what)
+        _check_names(values, outputs, subject)
         return [values.get(name) for name in outputs]
     if isinstance(values, list | tuple) and (len(outputs) > 1 or len(values) != 1):
         if len(values) != len(outputs):
-            raise ArgumentError(f"{what}: got {len(values)} for {len(outputs)} outputs, {', '.join(outputs)}.")
+            raise ArgumentError(f"{subject}: got {len(values)} for {len(outputs)} outputs, {', '.join(outputs)}.")
         return list(values)
     return [values[0] if isinstance(values, list | tuple) else values] * len(outputs)
 
 
-def _spread_metrics(metrics: MetricsLike, outputs: Sequence[str], what: str) -> list[list[Any]]:
+def _spread_metrics(metrics: MetricsLike, outputs: Sequence[str], subject: str) -> list[list[Any]]:
     """Return the metrics of each output: of a dict by name, of a list with as many entries, or the same for all."""
     if metrics is None:
         return [[] for _ in outputs]
     if isinstance(metrics, Mapping) and not _is_described(metrics):
-        _check_names(metrics, outputs, what)
+        _check_names(metrics, outputs, subject)
         return [_as_list(metrics.get(name)) for name in outputs]
     listed = _as_list(metrics)
     nested = any(one is None or isinstance(one, list | tuple) for one in listed)
@@ -437,7 +438,7 @@ def _spread_metrics(metrics: MetricsLike, outputs: Sequence[str], what: str) -> 
         return [[one for part in listed for one in _as_list(part)]]
     if nested or len(listed) == len(outputs):
         if len(listed) != len(outputs):
-            raise ArgumentError(f"{what}: got {len(listed)} lists for {len(outputs)} outputs, {', '.join(outputs)}.")
+            raise ArgumentError(f"{subject}: got {len(listed)} lists for {len(outputs)} outputs, {', '.join(outputs)}.")
         return [_as_list(one) for one in listed]
     return [listed for _ in outputs]
 
@@ -446,11 +447,11 @@ def _as_list(x: Any) -> list[Any]:
     return list(x) if isinstance(x, list | tuple) else [] if x is None else [x]
 
 
-def _check_names(values: Mapping[str, Any], outputs: Sequence[str], what: str) -> None:
+def _check_names(values: Mapping[str, Any], outputs: Sequence[str], subject: str) -> None:
     for name in values:
         if name not in outputs:
             raise ArgumentError(
-                f"{what}: there is no output {name!r}; there are {', '.join(outputs)}.{did_you_mean(name, outputs)}"
+                f"{subject}: there is no output {name!r}; there are {', '.join(outputs)}.{did_you_mean(name, outputs)}"
             )
 
 

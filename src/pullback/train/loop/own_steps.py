@@ -121,7 +121,7 @@ class OwnSteps:
         return tuple(map(self._as_array, _list_leaves(batch))), (), ()
 
     def _as_array(self, x: Any) -> Array:
-        array = np.asarray(as_array(x, what=f"{self._name}.{self._method}"))
+        array = np.asarray(as_array(x, subject=f"{self._name}.{self._method}"))
         dtype = self._trainer.find_dtype()
         return array.astype(dtype) if array.dtype.kind == "f" and array.dtype != dtype else array
 
@@ -203,8 +203,8 @@ def _list_leaves(batch: Any) -> Iterator[Any]:
     return iter(found)
 
 
-def _make_resume_error(what: str) -> ArgumentError:
+def _make_resume_error(subject: str) -> ArgumentError:
     return ArgumentError(
-        f"{what}: resume= cannot continue a training with a train_step of the model's own: its other optimizers and "
+        f"{subject}: resume= cannot continue a training with a train_step of the model's own: its other optimizers and "
         "metrics are not in the checkpoint. load_weights reads the variables."
     )

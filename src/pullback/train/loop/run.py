@@ -245,7 +245,7 @@ class TrainingRun:
             names = f"{', '.join(nonfinite)} {'is' if len(nonfinite) == 1 else 'are'}"
             raise self._diagnose(undo, f"{names} not finite after epoch {self.epoch + 1}, batch {number + 1}")
 
-    def _diagnose(self, undo: StepUndo, what: str) -> NanError:
+    def _diagnose(self, undo: StepUndo, subject: str) -> NanError:
         """Return an error that says where NaN or infinity came from; the model is put back before it had them."""
         xs, ys, ws = undo.undo_to_finite()
         before = undo.get_values()
@@ -253,7 +253,7 @@ class TrainingRun:
         undo.set_values(before)
         data = _describe_nonfinite(xs, ys, ws)
         error = NanError(
-            f"{self.model.name}.fit: {what}. The model is as it was after its last finite step.{data}\n{report}"
+            f"{self.model.name}.fit: {subject}. The model is as it was after its last finite step.{data}\n{report}"
         )
         error.report = report
         return error

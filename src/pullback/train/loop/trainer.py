@@ -197,37 +197,37 @@ class Trainer:
         data: TrainingData,
         validation: Validation,
         schedule: FitSchedule,
-        what: str = "fit",
+        method: str = "fit",
         pool: TrainingPool | None = None,
     ) -> History:
         """Train on arrays, or on the batches of a dataset or an iterable; with a pool, on shards."""
-        self._check_compiled(what)
+        self._check_compiled(method)
         if (own_steps := self._find_own_steps("train_step")) is not None:
             if pool is not None or data.class_weight is not None:
                 raise ArgumentError(
-                    f"{self.model.name}.{what}: with a train_step of its own, pool= and class_weight cannot be given; "
-                    "sample_weight reaches the step as the third part of its data."
+                    f"{self.model.name}.{method}: with a train_step of its own, pool= and class_weight cannot be "
+                    "given; sample_weight reaches the step as the third part of its data."
                 )
-            return self._fit_own(own_steps, data, validation, schedule, what)
+            return self._fit_own(own_steps, data, validation, schedule, method)
         if pool is not None:
             if data.y is not None or data.sample_weight is not None or validation.split:
                 raise ArgumentError(
-                    f"{self.model.name}.{what}: with pool=, targets and weights are in the shards: "
+                    f"{self.model.name}.{method}: with pool=, targets and weights are in the shards: "
                     "fit(pb.scale.Shards((x, y)), pool=pool). validation_data takes other data."
                 )
-            return self._fit_shards(pool, data, validation, schedule, what)
+            return self._fit_shards(pool, data, validation, schedule, method)
         if data.is_stream:
             if data.sample_weight is not None or validation.split:
                 raise ArgumentError(
-                    f"{self.model.name}.{what}: sample_weight and validation_split are for arrays. The batches of a "
+                    f"{self.model.name}.{method}: sample_weight and validation_split are for arrays. The batches of a "
                     "dataset may be triples of inputs, targets and weights; validation_data takes another dataset."
                 )
             batches = as_batches(data.x, schedule.steps_per_epoch)
-            convert = partial(self._convert_batch, what=what, class_weight=data.class_weight)
-            return self._train(batches, convert, self._make_validation(validation, DEFAULT_BATCH), schedule, what)
-        return self._fit_arrays(data, validation, schedule, what)
+            convert = partial(self._convert_batch, method=method, class_weight=data.class_weight)
+            return self._train(batches, convert, self._make_validation(validation, DEFAULT_BATCH), schedule, method)
+        return self._fit_arrays(data, validation, schedule, method)
 
-    def _fit_arrays(self, data: TrainingData, validation: Validation, schedule: FitSchedule, what: str) -> History:
+    def _fit_arrays(self, data: TrainingData, validation: Validation, schedule: FitSchedule, method: str) -> History:
         """Train on arrays; ``validation_split`` holds the last of the examples out."""
         examples = self._as_examples(data.x, data.y, data.sample_weight, data.class_weight)
         if validation.data is None and validation.split:
@@ -240,10 +240,10 @@ class Trainer:
             validation = validation._replace(data=held_out)
         batches = data.make_batches(flatten_examples(examples), schedule.steps_per_epoch)
         convert = self._make_cast(examples)
-        return self._train(batches, convert, self._make_validation(validation, data.size), schedule, what)
+        return self._train(batches, convert, self._make_validation(validation, data.size), schedule, method)
 
     def _fit_own(
-        self, own_steps: OwnSteps, data: TrainingData, validation: Validation, schedule: FitSchedule, what: str
+        self, own_steps: OwnSteps, data: TrainingData, validation: Validation, schedule: FitSchedule, method: str
     ) -> History:
         """Train by the steps that the model computes itself, whose data have any structure."""
         if data.is_stream:
@@ -255,7 +255,7 @@ class Trainer:
                 validation = validation._replace(data=held_out)
             batches = data.make_batches(arrays, schedule.steps_per_epoch)
         return self._train(
-            batches, own_steps.convert, self._make_validation(validation, size), schedule, what, own_steps
+            batches, own_steps.convert, self._make_validation(validation, size), schedule, method, own_steps
         )
 
     def _find_own_steps(self, method: str) -> OwnSteps | None:
@@ -266,7 +266,7 @@ class Trainer:
         return self._own.setdefault(method, OwnSteps(self, method, self._eager))
 
     def _fit_shards(
-        self, pool: TrainingPool, data: TrainingData, validation: Validation, schedule: FitSchedule, what: str
+        self, pool: TrainingPool, data: TrainingData, validation: Validation, schedule: FitSchedule, method: str
     ) -> History:
         """Train on shards, whose parts of each batch workers compute."""
         steps = pool.begin_training(self, data.x, data.size, data.shuffle, data.class_weight)
@@ -278,7 +278,7 @@ class Trainer:
             validate = partial(_validate_if_due, validation.freq, evaluate)
         limit = schedule.steps_per_epoch
         batches: Batches = steps if limit is None else LimitedBatches(steps, limit)
-        return self._train(batches, lambda batch: ((batch,), (), ()), validate, schedule, what, steps)
+        return self._train(batches, lambda batch: ((batch,), (), ()), validate, schedule, method, steps)
 
     def train_on_batch(
         self,
@@ -325,10 +325,10 @@ class Trainer:
         convert: Callable[[Any], Examples],
         validate: Callable[[int], dict[str, Any] | None] | None,
         schedule: FitSchedule,
-        what: str,
+        method: str,
         stepper: Stepper | None = None,
     ) -> History:
-        name = f"{self.model.name}.{what}"
+        name = f"{self.model.name}.{method}"
         check_count(name, "epochs", schedule.epochs)
         as_whole_number(name, "initial_epoch", schedule.initial_epoch, 0)
         if schedule.steps_per_epoch is not None:
@@ -418,7 +418,9 @@ class Trainer:
         one, run eagerly, and so do all with ``runs_eagerly``.  ``hooks`` are callbacks; in ``fit``, those of it.
         ``own_steps`` are steps that the model computes itself.
         """
-        convert = convert or (partial(self._convert_batch, what="evaluate") if own_steps is None else own_steps.convert)
+        convert = convert or (
+            partial(self._convert_batch, method="evaluate") if own_steps is None else own_steps.convert
+        )
         is_eager = runs_eagerly or self._eager
         hooks = self._run.callbacks if hooks is None and self._run is not None else hooks
         if hooks is None or not hooks.has_hooks("on_test"):
@@ -691,7 +693,7 @@ class Trainer:
     def evaluate_part(self, data: Any, batch_size: int) -> list[Any]:
         """Return the number of examples, the losses times it, and the metrics' statistics of a part of the data."""
         batches = as_batches(Dataset.from_arrays(data).batch(batch_size))
-        convert = partial(self._convert_batch, what="evaluate")
+        convert = partial(self._convert_batch, method="evaluate")
         results: Any = self._sum_results(batches, convert, batch_size, self._eager)
         sums = [np.float64(results.count), *map(np.float64, results.sums)]
         return [*sums, *(np.asarray(x) for part in results.statistics for x in part)]
@@ -793,9 +795,9 @@ class Trainer:
                     check_labels(loss, target, (len(target), *shape[1:]))
         return join_examples(name, xs, ys, ws)
 
-    def _convert_batch(self, batch: Any, what: str, class_weight: ClassWeight = None) -> Examples:
+    def _convert_batch(self, batch: Any, method: str, class_weight: ClassWeight = None) -> Examples:
         """Return a batch as users give it as arrays."""
-        x, y, weight = as_parts(batch, f"{self.model.name}.{what}")
+        x, y, weight = as_parts(batch, f"{self.model.name}.{method}")
         return self._run_front(cast_examples(self.find_dtype(), self._as_examples(x, y, weight, class_weight)))
 
     def _make_cast(self, examples: Examples) -> Callable[[Any], Examples]:
@@ -807,10 +809,10 @@ class Trainer:
 
     # ---- checks
 
-    def _check_compiled(self, what: str, trains: bool = True) -> None:
+    def _check_compiled(self, method: str, trains: bool = True) -> None:
         if self.optimizer is None or self.settings is None:
             raise ArgumentError(
-                f"{self.model.name}.{what}: the model is not compiled. Call model.compile(optimizer, loss) first."
+                f"{self.model.name}.{method}: the model is not compiled. Call model.compile(optimizer, loss) first."
             )
         self.get_optimizer()
         if not trains or (self._prepared is not None and "train" in self._programs):
@@ -818,7 +820,7 @@ class Trainer:
         model = self.model
         if model.variables and not model.trainable_variables:
             raise GradientError(
-                f"{model.name}.{what}: none of its {len(model.variables)} variables is trainable. "
+                f"{model.name}.{method}: none of its {len(model.variables)} variables is trainable. "
                 "Set layer.trainable = True for what should learn."
             )
 

@@ -17,7 +17,7 @@ REFUSED = {
 }
 
 
-def as_layer_dtype(given: Any, what: str) -> np.dtype[Any]:
+def as_layer_dtype(given: Any, subject: str) -> np.dtype[Any]:
     """Return the dtype of a layer's variables, inputs and outputs.
 
     >>> as_layer_dtype("float64", "dense")
@@ -25,11 +25,11 @@ def as_layer_dtype(given: Any, what: str) -> np.dtype[Any]:
     """
     name = getattr(given, "name", given)
     if isinstance(name, str) and name in REFUSED:
-        raise ArgumentError(f"{what}: {name!r}: {REFUSED[name]}. There are float16, float32 and float64.")
+        raise ArgumentError(f"{subject}: {name!r}: {REFUSED[name]}. There are float16, float32 and float64.")
     try:
         found: np.dtype[Any] = np.dtype(given)
     except TypeError:
-        raise ArgumentError(f"{what}: dtype must be one of NumPy's, as 'float32', got {given!r}.") from None
+        raise ArgumentError(f"{subject}: dtype must be one of NumPy's, as 'float32', got {given!r}.") from None
     return found
 
 

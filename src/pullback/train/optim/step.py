@@ -350,10 +350,10 @@ class Optimizer:
 
         state: the dict.
         """
-        what = f"{self.name}.load_state_dict"
-        slots = self._list_slots(state, var_list, what)
+        subject = f"{self.name}.load_state_dict"
+        slots = self._list_slots(state, var_list, subject)
         values = {key: np.asarray(as_value(x, f"load_state_dict: '{key}'")) for key, x in state.items()}
-        self._check_state(values, slots, what)
+        self._check_state(values, slots, subject)
         if self._schedule is None:
             self._rate.assign(np.float64(self._check_rate(values[RATE].item())))
         self._steps.assign(np.int64(values[ITERATIONS]))
@@ -364,19 +364,21 @@ class Optimizer:
             self._slots.get(v)[i].assign(values[key])
 
     def _list_slots(
-        self, state: Mapping[str, Any], var_list: Sequence[Variable] | None, what: str
+        self, state: Mapping[str, Any], var_list: Sequence[Variable] | None, subject: str
     ) -> dict[str, tuple[Variable, int]]:
         """Return the slots that a state must have, by name: each the variable and the number of the slot."""
-        variables = index_by_name([*(v for v, _ in self._slots), *(var_list or ())], what)
+        variables = index_by_name([*(v for v, _ in self._slots), *(var_list or ())], subject)
         for key in state:
             name, _, slot = key.rpartition("/")
-            v = find_only_variable(name, what) if var_list is None and slot in self._initial_values else None
+            v = find_only_variable(name, subject) if var_list is None and slot in self._initial_values else None
             variables |= {} if v is None else {name: v}
         return {
             f"{name}/{slot}": (v, i) for name, v in variables.items() for i, slot in enumerate(self._initial_values)
         }
 
-    def _check_state(self, values: Mapping[str, Array], slots: Mapping[str, tuple[Variable, int]], what: str) -> None:
+    def _check_state(
+        self, values: Mapping[str, Array], slots: Mapping[str, tuple[Variable, int]], subject: str
+    ) -> None:
         """Raise an error unless a state has exactly these slots and numbers, with their shapes and dtypes."""
         numbers = {ITERATIONS} | ({RATE} if self._schedule is None else set())
         numbers |= {LOSS_SCALE, FINITE_STEPS} if self.loss_scale.is_dynamic else set()
@@ -389,7 +391,7 @@ class Optimizer:
         wanted = numbers | slots.keys()
         if wanted != values.keys() or different:
             missing, extra = wanted - values.keys(), values.keys() - wanted
-            raise DataError(f"{what}: {_describe_differences(missing, extra, different)}")
+            raise DataError(f"{subject}: {_describe_differences(missing, extra, different)}")
 
     def _get_slot(self, place: tuple[Variable, int]) -> Slot:
         return self._slots.get(place[0])[place[1]]

@@ -10,7 +10,7 @@ from pullback.errors import ArgumentError
 from pullback.typing import Tree
 
 
-def match_leaves(params: Tree, other: Tree, what: str, where: str = "") -> list[tuple[Any, str]]:
+def match_leaves(params: Tree, other: Tree, subject: str, where: str = "") -> list[tuple[Any, str]]:
     """Return the leaves of ``other`` in the order of those of ``params``, each with its path.
 
     >>> match_leaves({"w": 1.0, "b": (2.0, 3.0)}, {"b": (20.0, 30.0), "w": 10.0}, "grads")
@@ -31,11 +31,11 @@ def match_leaves(params: Tree, other: Tree, what: str, where: str = "") -> list[
         its = None if isinstance(other, dict) else get_branches(other)
         rows = its[0] if its is not None and len(its[0]) == len(keys) else None
     if rows is None:
-        raise ArgumentError(f"{what}{where}: expected {_describe(params)} as in params, got {_describe(other)}.")
+        raise ArgumentError(f"{subject}{where}: expected {_describe(params)} as in params, got {_describe(other)}.")
     return [
         leaf
         for key, param, row in zip(keys, parts[0], rows, strict=True)
-        for leaf in match_leaves(param, row, what, f"{where}[{key!r}]")
+        for leaf in match_leaves(param, row, subject, f"{where}[{key!r}]")
     ]
 
 

@@ -21,7 +21,7 @@ from pullback.compiler.schedule.products import BlasPlan, ProductKernelPlan, Pro
 
 def call_product(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Emit the calls that compute a node of matrix products."""
-    n: Node = step.what
+    n: Node = step.source
     schedule: ProductSchedule = step.plan
     added = " added" if schedule.product.matrices.adds else ""
     module.described.append(f"product {list(n.args[0].shape)} @ {list(n.args[1].shape)}{added}")

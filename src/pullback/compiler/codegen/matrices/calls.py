@@ -15,7 +15,7 @@ from pullback.compiler.schedule.order import ScheduledStep
 
 def call_matrices(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Emit the call of the kernel that factors the matrices of a batch, or solves equations with them."""
-    n: Node = step.what
+    n: Node = step.source
     plan: MatricesPlan = step.plan
     module.described.append(f"{n.data} {' '.join(str(list(x.shape)) for x in n.args)}")
     z = module.find_address(n)

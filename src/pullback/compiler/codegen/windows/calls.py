@@ -30,7 +30,7 @@ EMIT: dict[type, Callable[[Any], KernelCode]] = {
 
 def call_windows(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> None:
     """Emit the calls that compute a convolution or pooling node."""
-    n: Node = step.what
+    n: Node = step.source
     module.described.append(n.data.description)
     if not writes_all(n.data):  # some pixels of the result are not written: set all to zero before
         code.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
@@ -45,7 +45,7 @@ def call_windows(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> 
 
 def _call_each(module: ModuleBuilder, code: CallList, n: Node, calls: tuple[WindowCall, ...], e: str = "") -> None:
     """Emit the calls for one example."""
-    partial, scratch = (module.find_memory((what, n.number)) for what in ("partial", "scratch"))
+    partial, scratch = (module.find_memory((purpose, n.number)) for purpose in ("partial", "scratch"))
 
     def find_address(x: Node) -> Operand:
         start = module.find_address(x)

@@ -113,10 +113,10 @@ def load(compiles: bool) -> Machine | None:
     return machine
 
 
-def _warn(what: str) -> None:
+def _warn(subject: str) -> None:
     """Warn that an object of CPython or NumPy has another layout than this code assumes."""
     warnings.warn(
-        f"Python {sys.version.split()[0]} with NumPy {np.__version__} does not have {what} where it should be: "
+        f"Python {sys.version.split()[0]} with NumPy {np.__version__} does not have {subject} where it should be: "
         "small ops are run in Python, which is right but slower.",
         RuntimeWarning,
         stacklevel=2,

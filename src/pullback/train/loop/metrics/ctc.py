@@ -136,8 +136,8 @@ def ctc_decode(
     >>> labels.tolist(), scores.tolist()
     ([[[1, 1, 2, -1, -1]]], [[-5.0]])
     """
-    x = np.asarray(as_array(inputs, what="ctc_decode: inputs"))
-    lengths = np.asarray(as_array(sequence_lengths, what="ctc_decode: sequence_lengths")).astype(np.int64)
+    x = np.asarray(as_array(inputs, subject="ctc_decode: inputs"))
+    lengths = np.asarray(as_array(sequence_lengths, subject="ctc_decode: sequence_lengths")).astype(np.int64)
     if x.ndim != 3 or lengths.shape != x.shape[:1]:
         raise ShapeError(
             "ctc_decode: expected inputs of shape (batch, steps, classes) and sequence_lengths of shape (batch,), "

@@ -94,9 +94,9 @@ def check_range(name: str, labels: Value, classes: int) -> None:
     is_whole = labels.dtype.kind != "f" or bool(np.all(labels == np.floor(labels)))
     if is_whole and smallest >= 0 and largest < classes:
         return
-    what = "be" if is_whole else "be whole numbers,"
+    subject = "be" if is_whole else "be whole numbers,"
     raise DataError(
-        f"{name}: labels must {what} 0 to {classes - 1}, as there are {classes} classes; the smallest is "
+        f"{name}: labels must {subject} 0 to {classes - 1}, as there are {classes} classes; the smallest is "
         f"{smallest.item()}, the largest {largest.item()}."
     )
 

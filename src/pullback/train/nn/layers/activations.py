@@ -132,7 +132,7 @@ BY_NAME: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def find_activation(given: ActivationLike, what: str) -> Callable[[Any], Any]:
+def find_activation(given: ActivationLike, subject: str) -> Callable[[Any], Any]:
     """Return the activation function of a name, of ``None`` (the identity), or of a function itself.
 
     >>> find_activation("tanh", "dense")(0.0)
@@ -145,7 +145,7 @@ def find_activation(given: ActivationLike, what: str) -> Callable[[Any], Any]:
     name = {"log_soft_max": "log_softmax", "hard_swish": "hard_silu"}.get(name, name)
     if name not in BY_NAME:
         raise ArgumentError(
-            f"{what}: activation must be a function or one of {', '.join(BY_NAME)}, got {given!r}."
+            f"{subject}: activation must be a function or one of {', '.join(BY_NAME)}, got {given!r}."
             f"{did_you_mean(name, BY_NAME)}"
         )
     return BY_NAME[name]

@@ -460,20 +460,20 @@ class Layer(Configurable):
         initial: the initial values: a function of ``pb.initializers``, or its name.
         dtype: the dtype; that of the layer without it.
         """
-        what = f"{self.name}: {name}"
+        subject = f"{self.name}: {name}"
         if None in shape:
             raise ShapeError(f"{name} would have shape {tuple(shape)}: this length of the input must be known.")
         layer_dtype = self.variable_dtype
         wanted: np.dtype[Any] = np.dtype(dtype or (layer_dtype if layer_dtype is not None else get_default_dtype()))
         values = take_initial_values(f"{self.name}/{name}", shape, wanted)
         if values is None:
-            values = initializer(initial, what)(tuple(shape), wanted)
+            values = initializer(initial, subject)(tuple(shape), wanted)
         v = Variable(values, trainable, make_unique_name(f"{self.name}/{name}"))
         self.__dict__.setdefault("_fixed", []).extend(() if trainable else [v])
         if penalty is not None:
-            self.__dict__.setdefault("_penalized", []).append((v, regularizer(penalty, what)))
+            self.__dict__.setdefault("_penalized", []).append((v, regularizer(penalty, subject)))
         if limit is not None:
-            v.constraint = constraint(limit, what)
+            v.constraint = constraint(limit, subject)
         return v
 
     def add_weight_by_arguments(self, name: str, shape: Sequence[int], prefix: str = "") -> Variable:

@@ -25,7 +25,7 @@ class LayerError(ShapeError):
     """A shape does not fit a layer; the message names the layer."""
 
 
-def as_lengths_or_none(what: str, shape: object) -> UnknownShape:
+def as_lengths_or_none(subject: str, shape: object) -> UnknownShape:
     """Return a shape as a tuple, in which None stands for an unknown length.
 
     >>> as_lengths_or_none("input", [None, 3])
@@ -34,7 +34,7 @@ def as_lengths_or_none(what: str, shape: object) -> UnknownShape:
     lengths: list[Any] = list(shape) if isinstance(shape, list | tuple) else [shape]
     for n in lengths:
         if n is not None and not is_whole_number(n, 0):
-            raise ArgumentError(f"{what}: lengths must be whole numbers of 0 or more, or None, got {shape!r}.")
+            raise ArgumentError(f"{subject}: lengths must be whole numbers of 0 or more, or None, got {shape!r}.")
     return tuple(None if n is None else int(n) for n in lengths)
 
 
