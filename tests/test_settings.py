@@ -160,7 +160,7 @@ def test_eager_kernels_off_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_disk_cache_off_stores_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_CACHE", "0")
-    assert disk_cache.default_cache() is disk_cache.NO_CACHE
+    assert disk_cache.get_default_cache() is disk_cache.NO_CACHE
 
 
 @llvm

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pullback.compiler.ir.graph import Graph
 from pullback.compiler.passes.simplify import simplify_nodes, simplify_structures
 from pullback.compiler.runtime.cache_key import make_cache_key
-from pullback.compiler.runtime.disk_cache import NO_CACHE, default_cache
+from pullback.compiler.runtime.disk_cache import NO_CACHE, Cache, NoCache, get_default_cache
 from pullback.compiler.runtime.executable import Executable
 from pullback.compiler.runtime.link import Linked, link, load, store
 from pullback.compiler.runtime.manifest import Contents
@@ -78,7 +78,7 @@ def lower(traced: Graph, target: Target, options: Options) -> Stages:
     return Stages(traced, simplified, legalized, fused, scheduled, memory, module, contents, stats)
 
 
-def build(traced: Graph, target: Target, options: Options, cache: Any = NO_CACHE) -> Linked:
+def build(traced: Graph, target: Target, options: Options, cache: Cache | NoCache = NO_CACHE) -> Linked:
     """Return the machine code of a traced graph; ``cache`` may have that of the same LLVM text."""
     stages = lower(traced, target, options)
     linked = link(stages.module.text, stages.module.longest_block, stages.contents, target, cache)
@@ -96,7 +96,7 @@ def compile_graph(traced: Graph, target: Target, options: Options, use_cache: bo
 
 
 def _load_or_build(traced: Graph, target: Target, options: Options, use_cache: bool) -> Linked:
-    cache = default_cache() if use_cache else NO_CACHE
+    cache = get_default_cache() if use_cache else NO_CACHE
     key = make_cache_key(cache, traced, target, options)
     linked = load(cache, key, traced, lambda: lower(traced, target, options).legalized)
     if linked is None:

@@ -17,7 +17,7 @@ import pullback as pb
 from pullback.compiler import target
 from pullback.compiler.runtime import disk_cache, llvm
 from pullback.compiler.runtime.abi.object_loader import Image, Loaded, has_loader, link_object, pack_image
-from pullback.compiler.runtime.disk_cache import Cache, default_cache
+from pullback.compiler.runtime.disk_cache import Cache, get_default_cache
 from pullback.compiler.target import get_own_target
 from pullback.settings import SAFE
 
@@ -176,9 +176,9 @@ def test_cache_directory_and_size_from_environment(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("PULLBACK_CACHE", raising=False)
     monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("PULLBACK_CACHE_SIZE", "1.5")
-    assert (default_cache().path, default_cache().most) == (str(tmp_path), 3 << 19)
+    assert (get_default_cache().path, get_default_cache().most) == (str(tmp_path), 3 << 19)
     monkeypatch.setenv("PULLBACK_CACHE", "0")
-    assert default_cache().get(default_cache().make_key("x")) is None
+    assert get_default_cache().get(get_default_cache().make_key("x")) is None
     assert disk_cache.describe_cache() == "not kept on disk"
 
 
@@ -422,7 +422,7 @@ def test_nothing_is_kept_without_home_directory(monkeypatch: pytest.MonkeyPatch)
 @needs_cache
 def test_describe_cache_counts_files(cache_dir: Path) -> None:
     assert disk_cache.describe_cache() == f"{cache_dir}: 0 files, 0.0 of at most 256 MB"
-    default_cache().put(KEY, bytes(3 << 20))
+    get_default_cache().put(KEY, bytes(3 << 20))
     assert disk_cache.describe_cache() == f"{cache_dir}: 1 files, 3.0 of at most 256 MB"
 
 

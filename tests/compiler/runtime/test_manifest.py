@@ -18,7 +18,7 @@ import pullback as pb
 from pullback.compiler.runtime import cache_key
 from pullback.compiler.runtime.abi.object_loader import has_loader
 from pullback.compiler.runtime.cache_key import NoCanonicalText, canonical_text
-from pullback.compiler.runtime.disk_cache import default_cache
+from pullback.compiler.runtime.disk_cache import get_default_cache
 from pullback.settings import SAFE
 
 pytestmark = pytest.mark.skipif(SAFE in os.environ, reason="the disk cache is off")
@@ -172,7 +172,7 @@ def test_cache_recompiles_when_manifest_is_damaged(damage: Any, cache_dir: Path)
     data = path.read_bytes()
     body = damage(data[72:])
     assert body != data[72:]
-    default_cache().put(data[8:40], body)  # as it would have been written
+    get_default_cache().put(data[8:40], body)  # as it would have been written
     got, found = run(f, X)
     assert not found
     np.testing.assert_equal(got, first)

@@ -16,7 +16,7 @@ from pullback.compiler.builder import FLOATS, Code, Definition, Value, code_of, 
 from pullback.compiler.math.functions import emit_scalar
 from pullback.compiler.runtime.abi.elements_call import CALL, find_imports, make_call, write_call
 from pullback.compiler.runtime.abi.layout import get_address, is_layout_known
-from pullback.compiler.runtime.disk_cache import default_cache
+from pullback.compiler.runtime.disk_cache import get_default_cache
 from pullback.compiler.runtime.llvm import TranslatorError, get_code, llvm_available
 from pullback.compiler.runtime.threads import get_pool, has_threads
 from pullback.compiler.target import Target, get_target, has_numpy_avx512
@@ -35,7 +35,7 @@ MIN_ON_AVX512 = 1 << 16  # elements from which on the others are faster
 AVX2 = 32  # bytes of its vectors
 
 
-def compile_function(op: Op, dtype: Any, repeated: tuple[bool, ...]) -> Elements | None:
+def compile_function(op: Op, dtype: np.dtype[Any], repeated: tuple[bool, ...]) -> Elements | None:
     """Return a function of arrays of any length; None if there is no such function that is faster than NumPy's.
 
     ``repeated``: which operands are single numbers.
@@ -58,7 +58,7 @@ def compile_function(op: Op, dtype: Any, repeated: tuple[bool, ...]) -> Elements
             text += write_call(len(repeated) + 1, PART_ELEMENTS)
             imports |= find_imports()
         names = [CALL] if direct else ["run"]
-        code, _ = get_code(text, names, imports, default_cache(), longest_block=longest_block)
+        code, _ = get_code(text, names, imports, get_default_cache(), longest_block=longest_block)
     except TranslatorError:
         return None
     is_slow = not isinstance(op.kernel, np.ufunc) or (dtype.char == "d" and op.kernel in SLOW_ON_AVX512)

@@ -10,13 +10,16 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.compiler.builder import FLOATS, Code, code_of, define_function, splat, vector
 from pullback.compiler.runtime.abi.layout import choose_address
-from pullback.compiler.runtime.disk_cache import default_cache
+from pullback.compiler.runtime.disk_cache import get_default_cache
 from pullback.compiler.runtime.llvm import TranslatorError, get_code, llvm_available
 from pullback.compiler.target import Target, get_target
+
+if TYPE_CHECKING:
+    import numpy as np
 
 AVX2 = 32  # bytes of its vectors
 
@@ -27,7 +30,7 @@ ROWS = 16  # that are added up before they are added to the sums of columns
 NARROW = 64  # columns below which 16 rows are summed as one row of 16 times as many columns
 
 
-def compile_sum(dtype: Any) -> Callable[[Any, Any, int, int, int], bool] | None:
+def compile_sum(dtype: np.dtype[Any]) -> Callable[[Any, Any, int, int, int], bool] | None:
     """Return a function of an array, of an array for the result, and of three lengths; None if there is none.
 
     The array is in order, of the shape that the lengths give, and is summed over the axis in the middle.  The function
@@ -42,7 +45,7 @@ def compile_sum(dtype: Any) -> Callable[[Any, Any, int, int, int], bool] | None:
     if not llvm_available() or target.vector_bytes < AVX2:
         return None  # where it was not measured
     try:
-        code, _ = get_code(emit_sums(code_of(dtype), target), ["run"], {}, default_cache())
+        code, _ = get_code(emit_sums(code_of(dtype), target), ["run"], {}, get_default_cache())
     except TranslatorError:
         return None
     code.keep()

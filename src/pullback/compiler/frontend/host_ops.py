@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback.core.op import REGISTRY
 from pullback.errors import IndexRangeError, IntegerRangeError
+
+if TYPE_CHECKING:
+    from pullback.compiler.frontend.trace import Trace
 
 
 class HostOp:
@@ -100,7 +103,7 @@ class PositionCheck(HostOp):
     def is_checked_by_code(self) -> bool:
         return self.length > 0
 
-    def resolve(self, t: Any, at: Any) -> tuple[Any, Any]:
+    def resolve(self, t: Trace, at: Any) -> tuple[Any, Any]:
         """Return symbols of non-negative positions, with 0 for those out of range, and of a mask of the latter."""
         params = {"length": self.length}
         return t.perform(REGISTRY["resolve_position"], [at], params), t.perform(
@@ -128,7 +131,7 @@ class CoordinateCheck(HostOp):
     def is_checked_by_code(self) -> bool:
         return min(self.shape) > 0
 
-    def resolve(self, t: Any, at: Any) -> tuple[Any, Any]:
+    def resolve(self, t: Trace, at: Any) -> tuple[Any, Any]:
         """Return symbols of flat positions, and of a mask of those out of range, whose flat positions are arbitrary."""
         each = [PositionCheck(self.name, n).resolve(t, at[..., k]) for k, n in enumerate(self.shape)]
         (flat, wrong), *others = each

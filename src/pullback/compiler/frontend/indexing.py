@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf, prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,20 +20,23 @@ from pullback.core.op import REGISTRY
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.positions import Lines, find_lines
 
+if TYPE_CHECKING:
+    from pullback.compiler.frontend.trace import Trace
+
 INT64 = np.dtype(np.int64)
 MAX_NARROW = 4  # places of a last axis that are taken one by one
 
 # ---- by row index
 
 
-def take_rows(t: Any, x: Any, at: Any, kept: int) -> Any:
+def take_rows(t: Trace, x: Any, at: Any, kept: int) -> Any:
     """Return the rows of ``x`` at these positions, counted over all axes but the last ``kept``, which form a row."""
     row = x.shape[len(x.shape) - kept :]
     x, at = t.as_node(x), t.as_node(at)
     return t.make_symbol(t.graph.add(TAKE, (x, at), (*at.shape, *row), x.dtype, row, t.find_line()))
 
 
-def scatter_rows(t: Any, x: Any, at: Any, shape: Shape, kept: int, combine: str = "add", start: float = 0) -> Any:
+def scatter_rows(t: Trace, x: Any, at: Any, shape: Shape, kept: int, combine: str = "add", start: float = 0) -> Any:
     """Return zeros of ``shape`` with the rows of ``x`` added at these positions, counted in the same way.
 
     Rows at one position are combined with ``start`` and with each other by ``combine``.
@@ -43,7 +46,7 @@ def scatter_rows(t: Any, x: Any, at: Any, shape: Shape, kept: int, combine: str 
     return t.make_symbol(t.graph.add(SCATTER, (x, at), shape, x.dtype, data, t.find_line()))
 
 
-def check_positions(t: Any, op: Any, at: Any) -> Any:
+def check_positions(t: Trace, op: Any, at: Any) -> Any:
     """Return positions checked by an op: at once if they are known, otherwise in every call."""
     node = source = t.as_node(at)
     if node.kind is CONSTANT:
@@ -73,7 +76,7 @@ def _find_axis_length(n: Node) -> int:
     return n.args[0].shape[axis] if finds and isinstance(axis, int) else 0
 
 
-def _holds_positions(dtype: Any, op: Any) -> bool:
+def _holds_positions(dtype: np.dtype[Any], op: Any) -> bool:
     """Return whether a dtype can hold all positions along an axis."""
     return isinstance(op, PositionCheck) and dtype.kind in "iu" and np.iinfo(dtype).max >= op.length - 1
 
@@ -128,17 +131,17 @@ def _keeps_axes(parts: tuple[Any, ...], rank: int) -> bool:
     return is_whole and (has_rest or len(parts) == rank)
 
 
-def take_last_places(t: Any, x: Node, places: list[int]) -> Any:
+def take_last_places(t: Trace, x: Node, places: list[int]) -> Any:
     """Return some places of a last axis, each as a piece of its own."""
     return join_last_places(t, x, places, [*range(len(places))], (*x.shape[:-1], len(places)))
 
 
-def put_last_places(t: Any, x: Node, places: list[int], shape: Shape) -> Any:
+def put_last_places(t: Trace, x: Node, places: list[int], shape: Shape) -> Any:
     """Return zeros of ``shape`` with the elements along a last axis at these places, which are distinct."""
     return join_last_places(t, x, [*range(len(places))], places, shape)
 
 
-def join_last_places(t: Any, x: Node, taken: list[int], put: list[int], shape: Shape) -> Any:
+def join_last_places(t: Trace, x: Node, taken: list[int], put: list[int], shape: Shape) -> Any:
     """Return zeros of ``shape`` in which the places ``taken`` of a last axis are those of ``put``."""
     pieces = [t.as_node(t.make_symbol(x)[..., i : i + 1]) for i in taken]
     starts = tuple((*(0,) * (len(shape) - 1), i) for i in put)
@@ -148,9 +151,11 @@ def join_last_places(t: Any, x: Node, taken: list[int], put: list[int], shape: S
 # ---- along one axis
 
 
-def lower_gather(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def lower_gather(t: Trace, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return ``gather``, or ``scatter`` as its adjoint, along an axis; the axes before it are one."""
-    x, at = (t.as_symbol(a) for a in args)
+    x: Any
+    at: Any
+    x, at = map(t.as_symbol, args)
     shape = tuple(op.acts.shape(op.name, [x.shape, at.shape], params))
     scatters = op.lower.symbol == "scatter"
     whole = shape if scatters else x.shape
@@ -189,7 +194,7 @@ def _count_repeats(at: Node, length: int) -> int:
     return places.shape[1] if np.array_equal(places, np.broadcast_to(np.arange(length)[:, None], places.shape)) else 0
 
 
-def _select_one_of_each_row(t: Any, x: Any, at: Any, whole: Shape, scatters: bool) -> Any:
+def _select_one_of_each_row(t: Trace, x: Any, at: Any, whole: Shape, scatters: bool) -> Any:
     """Return one element of each row, or with ``scatters`` rows with one element, selected by comparing positions.
 
     Unlike a gather, such a selection fuses with other ops along the rows.
@@ -227,7 +232,7 @@ def find_constant_lines(index: Any, shape: Shape) -> Lines | None:
     return find_lines(parts, shape) if arrays and len(parts) > 1 else None
 
 
-def put_along_lines(t: Any, x: Any, shape: Shape, lines: Lines) -> Any:
+def put_along_lines(t: Trace, x: Any, shape: Shape, lines: Lines) -> Any:
     """Return zeros of ``shape`` with ``x`` added at positions along lines: the adjoint of ``pick_lines``."""
     count, order = len(lines.rows), (*lines.rows, lines.axis)
     front = np.moveaxis(x, lines.front, range(count))
@@ -241,7 +246,7 @@ def put_along_lines(t: Any, x: Any, shape: Shape, lines: Lines) -> Any:
 # ---- by coordinates
 
 
-def lower_gather_nd(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def lower_gather_nd(t: Trace, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return ``gather_nd``, or ``scatter_nd`` as its adjoint."""
     scatters = op.lower.symbol == "put at"
     at, x = (t.as_symbol(a) for a in (args if scatters else reversed(args)))
@@ -258,13 +263,15 @@ def lower_gather_nd(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]
 # ---- by segment
 
 
-def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def lower_segments(t: Trace, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return the sum of each segment, or its adjoint, or the largest or smallest element.
 
     Rows that are in no segment are added to one more segment, which is left out.  Single numbers become the neutral
     element in the first segment instead, so that the adjoint of the sum has the same positions.
     """
-    x, ids = (t.as_symbol(a) for a in args)
+    x: Any
+    ids: Any
+    x, ids = map(t.as_symbol, args)
     shape = tuple(op.acts.shape(op.name, [x.shape, ids.shape], params))
     many = x.shape[0] if op.lower.symbol == "spread" else shape[0]
     is_rare = x.dtype == bool or (x.dtype.kind == "c" and op.lower.symbol not in ("segments", "spread"))
@@ -296,7 +303,7 @@ def lower_segments(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any])
 COMBINATIONS = {"segments": "add", "largest of segments": "maximum", "smallest of segments": "minimum"}
 
 
-def _find_identity(combine: str, dtype: Any) -> float:
+def _find_identity(combine: str, dtype: np.dtype[Any]) -> float:
     """Return the neutral element of a combination."""
     if combine == "add":
         return 0
@@ -343,9 +350,11 @@ def _expand_ellipsis(parts: list[Any], rank: int) -> list[Any]:
     return [*parts[:at], *[slice(None)] * (rank - named), *parts[at + 1 :]]
 
 
-def lower_assignment(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+def lower_assignment(t: Trace, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return a copy of ``x`` with ``y`` at an index that names no element twice."""
-    x, y = (t.as_symbol(a) for a in args)
+    x: Any
+    y: Any
+    x, y = map(t.as_symbol, args)
     index, shape = params["index"], x.shape
     due = np.broadcast_to(np.True_, shape)[index].shape
     if len(y.shape) > len(due) and prod(y.shape[: len(y.shape) - len(due)]) == 1:
@@ -367,14 +376,14 @@ def lower_assignment(t: Any, op: Any, args: Sequence[Any], params: dict[str, Any
     return place_elements(t, y, x, shape, index)
 
 
-def place_elements(t: Any, x: Any, otherwise: Any, shape: Shape, index: Any) -> Any:
+def place_elements(t: Trace, x: Any, otherwise: Any, shape: Shape, index: Any) -> Any:
     """Return ``x`` at an index that names no element twice, and ``otherwise`` elsewhere."""
     at = np.zeros(shape, np.int64)
     at[index] = np.arange(1, prod(x.shape) + 1).reshape(x.shape)
     return np.where(at > 0, take_rows(t, x, np.maximum(at - 1, 0), 0), otherwise)
 
 
-def place_view(t: Any, x: Node, shape: Shape, index: Any) -> Any:
+def place_view(t: Trace, x: Node, shape: Shape, index: Any) -> Any:
     """Return zeros of ``shape`` with ``x`` at a basic index, which picks a view; None for an advanced index."""
     whole = np.zeros(shape, np.int8)
     there = whole[index]
@@ -384,7 +393,7 @@ def place_view(t: Any, x: Node, shape: Shape, index: Any) -> Any:
     return space_out(t, x, shape, View(begin, there.strides), there.shape)
 
 
-def space_out(t: Any, x: Node, shape: Shape, view: View, lengths: Shape) -> Any:
+def space_out(t: Trace, x: Node, shape: Shape, view: View, lengths: Shape) -> Any:
     """Return zeros of ``shape`` with ``x`` written to a view of them."""
     repeated = t.as_node(np.reshape(np.broadcast_to(t.make_symbol(x), lengths), lengths))
     return t.make_symbol(t.graph.add(SPACED, (repeated,), shape, x.dtype, view, t.find_line()))

@@ -47,7 +47,7 @@ def is_halved(data: Fourier, parts: int) -> bool:
     return data.n % 2 == 0 and (data.is_real or parts == 1)
 
 
-def make_factors(data: Fourier, dtype: Any, is_halved: bool = False) -> Any:
+def make_factors(data: Fourier, dtype: np.dtype[Any], is_halved: bool = False) -> Any:
     """Return the factor of the result, followed by the twiddle factors.
 
     These are, for each pass and position, those of all legs of the butterfly but the first.  If a transform of real

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from pullback.core.axes import together
 from pullback.core.op import Op
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import CompileError
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 Shape = tuple[int, ...]
 LARGE_MATRIX = 4096  # elements of a matrix that does not stay in the first-level cache
@@ -106,7 +109,9 @@ class Graph:
     # ones.  The last output of a graph with checks is whether any of them is wrong.
     checks: list[tuple[Node, Any]] = field(default_factory=list)
 
-    def add(self, kind: Kind, args: Sequence[Node], shape: Shape, dtype: Any, data: Any = None, line: str = "") -> Node:
+    def add(
+        self, kind: Kind, args: Sequence[Node], shape: Shape, dtype: DTypeLike, data: Any = None, line: str = ""
+    ) -> Node:
         """Return a node with these properties: an existing one if there is one, else a new one."""
         key = None if kind is INPUT else (kind, tuple(map(id, args)), shape, dtype, make_data_key(kind, data))
         found = self.known.get(key) if key is not None else None
@@ -118,12 +123,12 @@ class Graph:
             self.known[key] = node
         return node
 
-    def add_input(self, shape: Shape, dtype: Any) -> Node:
+    def add_input(self, shape: Shape, dtype: DTypeLike) -> Node:
         node = self.add(INPUT, (), shape, dtype, len(self.inputs))
         self.inputs.append(node)
         return node
 
-    def add_constant(self, value: Any, dtype: Any = None) -> Node:
+    def add_constant(self, value: Any, dtype: DTypeLike | None = None) -> Node:
         if isinstance(value, np.ndarray) and value.size > 1 and not any(value.strides):  # one repeated number
             number = self.add_constant(value[(0,) * value.ndim], dtype)
             return self.add(VIEW, (number,), value.shape, number.dtype, View(0, (0,) * value.ndim))
@@ -131,7 +136,7 @@ class Graph:
         value.flags.writeable = False
         return self.add(CONSTANT, (), value.shape, value.dtype, value)
 
-    def add_op(self, kernel: Any, *args: Node, dtype: Any = None, line: str = "") -> Node:
+    def add_op(self, kernel: Callable[..., Any], *args: Node, dtype: DTypeLike | None = None, line: str = "") -> Node:
         """Add the elementwise op of a NumPy function, in the dtype of the first argument or in another one."""
         shape = together(*(a.shape for a in args))
         return self.add(MAP, args, shape, dtype or args[0].dtype, (BY_KERNEL[kernel], {}), line)
@@ -203,7 +208,7 @@ def make_data_key(kind: Kind, data: Any) -> Any:
     return (data.starts, fingerprint(data.fill)) if type(data) is Pieces else fingerprint(data)
 
 
-def fingerprint(data: Any, otherwise: Any = id) -> Any:
+def fingerprint(data: Any, otherwise: Callable[[Any], Any] | None = id) -> Any:
     """Return a hashable value that is equal only for equivalent data.
 
     Data without a hash is represented by ``otherwise(data)``, by default its identity; if that is None, it raises.
@@ -231,7 +236,7 @@ def fingerprint(data: Any, otherwise: Any = id) -> Any:
     return _fingerprint_object(data, otherwise)
 
 
-def _fingerprint_object(data: Any, otherwise: Any) -> Any:
+def _fingerprint_object(data: Any, otherwise: Callable[[Any], Any] | None) -> Any:
     """Return the fingerprint of a dataclass, of a container that users registered, or of something with a hash."""
     kind = type(data)
     fields = getattr(kind, "__dataclass_fields__", None)

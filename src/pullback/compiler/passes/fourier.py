@@ -6,7 +6,7 @@ of many short ones: along the columns of a matrix and, after a multiplication by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isqrt, pi, prod
 from typing import Any
 
@@ -154,7 +154,7 @@ class LongTransform:
         rotated_re = self._map(np.subtract, self._times(im, c), self._times(re, s))
         return plus, (rotated_re, self._map(np.add, self._times(re, c), self._times(im, s)))
 
-    def _add_factors(self, turns: Any, sign: int, dtype: Any) -> tuple[Node, Node]:
+    def _add_factors(self, turns: Any, sign: int, dtype: np.dtype[Any]) -> tuple[Node, Node]:
         """Add the real and imaginary parts of the unit numbers at angles."""
         c, s = np.cos(turns), sign * np.sin(turns)
         return self.g.add_constant(c.astype(dtype)), self.g.add_constant(s.astype(dtype))
@@ -201,5 +201,5 @@ class LongTransform:
     def _place(self, parts: Sequence[Node], starts: Sequence[tuple[int, ...]], shape: tuple[int, ...]) -> Node:
         return self.g.add(PIECES, parts, shape, parts[0].dtype, Pieces(tuple(starts), 0.0), self.line)
 
-    def _map(self, kernel: Any, *args: Node) -> Node:
+    def _map(self, kernel: Callable[..., Any], *args: Node) -> Node:
         return self.g.add_op(kernel, *args, line=self.line)

@@ -149,7 +149,7 @@ def _spread(g: Graph, x: Node, batch: Shape) -> Node:
     return g.add(VIEW, (base,), shape, x.dtype, View(offset, strides), x.line)
 
 
-def _fold(g: Graph, n: Node, kernel: Any, x: Node) -> Node:
+def _fold(g: Graph, n: Node, kernel: Callable[..., Any], x: Node) -> Node:
     if x.shape[-1] == 1:
         return reshape(g, x, x.shape[:-1])
     return g.add(FOLD, (x,), x.shape[:-1], x.dtype, Fold(BY_KERNEL[kernel], (len(x.shape) - 1,)), n.line)

@@ -36,7 +36,7 @@ class Merger:
         return len(self.users[n.number]) == 1 and id(n) not in self.wanted
 
 
-def _is_map(n: Node, kernel: Any) -> bool:
+def _is_map(n: Node, kernel: Callable[..., Any]) -> bool:
     """Return whether a node is the elementwise op of this kernel."""
     return n.kind is MAP and n.data[0].kernel is kernel
 

@@ -6,6 +6,7 @@ removed, a sum over a broadcast axis becomes a product.  Nodes that no output de
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from math import prod
 from typing import Any, NamedTuple
@@ -258,7 +259,7 @@ def _compute_from_numbers(g: Graph, n: Node, bare: tuple[Node, ...]) -> Node | N
     return None
 
 
-def _drop_neutral(n: Node, args: tuple[Node, ...], kernel: Any) -> Node | None:
+def _drop_neutral(n: Node, args: tuple[Node, ...], kernel: Callable[..., Any]) -> Node | None:
     """Return the other operand of ``x * 1``, ``1 * x``, ``x - 0`` and so on; None if neither operand is neutral."""
     neutral = NEUTRAL.get(kernel)
     if neutral is None:
@@ -405,7 +406,7 @@ def _merge_folds(g: Graph, n: Node, x: Node) -> Node:
     return g.add(FOLD, (source,), n.shape, n.dtype, Fold(n.data.op, axes), n.line)
 
 
-def _apply(g: Graph, n: Node, kernel: Any, x: Node, y: Node) -> Node:
+def _apply(g: Graph, n: Node, kernel: Callable[..., Any], x: Node, y: Node) -> Node:
     return _simplify_node(g, Node(MAP, (), n.shape, n.dtype, (BY_KERNEL[kernel], {}), 0, n.line), (x, y))
 
 

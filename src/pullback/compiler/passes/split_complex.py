@@ -8,7 +8,7 @@ product with an infinity is not NaN where NumPy's, with an imaginary part of 0, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from pullback.compiler.passes.fourier import TRANSFORMS, lower_fourier
 from pullback.compiler.passes.simplify import remove_dead_nodes
 from pullback.compiler.target import Options
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
 
 def split_complex(graph: Graph, options: Options) -> Graph:
     """Return an equivalent graph in which no kernel computes with complex numbers."""
@@ -46,7 +49,7 @@ class RealNode:
     def __init__(self, graph: Graph, node: Node) -> None:
         self.graph, self.node = graph, node
 
-    def apply(self, kernel: Any, *others: Any, dtype: Any = None) -> RealNode:
+    def apply(self, kernel: Callable[..., Any], *others: Any, dtype: DTypeLike | None = None) -> RealNode:
         """Return the node of an elementwise op of this and others."""
         x, nodes = self.node, [self.lift(y).node for y in others]
         if kernel is np.negative and x.kind is MAP and x.data[0].kernel is np.negative:
@@ -61,7 +64,7 @@ class RealNode:
         x, y = (x, x.lift(y)) if isinstance(x, RealNode) else (y.lift(x), y)
         return self.apply(np.where, x, y, dtype=x.node.dtype)
 
-    def compare(self, kernel: Any, other: Any) -> RealNode:
+    def compare(self, kernel: Callable[..., Any], other: Any) -> RealNode:
         return self.apply(kernel, other, dtype=bool)
 
     def __add__(self, x: Any) -> RealNode:
@@ -222,7 +225,7 @@ def _not_equal(x: Pair, y: Pair) -> Pair:
     return _equal(x, y)[0].apply(np.logical_not), None
 
 
-def _join_truths(kernel: Any, junction: Any) -> Callable[[Pair], Pair]:
+def _join_truths(kernel: Callable[..., Any], junction: Any) -> Callable[[Pair], Pair]:
     """Return a predicate of complex numbers that holds if it holds for both parts, or for either."""
 
     def formula(x: Pair) -> Pair:
@@ -438,12 +441,12 @@ class ComplexSplitter:
         return first, others[0] if others else None
 
 
-def _is_complex(dtype: Any) -> bool:
+def _is_complex(dtype: np.dtype[Any]) -> bool:
     """Return whether a dtype is complex with parts that have machine code."""
     return bool(dtype.kind == "c" and dtype.itemsize <= 16)
 
 
-def _get_float(dtype: Any) -> Any:
+def _get_float(dtype: np.dtype[Any]) -> Any:
     """Return the dtype of the parts of complex numbers."""
     return np.dtype(f"f{dtype.itemsize // 2}") if _is_complex(dtype) else dtype
 

@@ -102,7 +102,7 @@ class LoopSplitter:
             return add_view(self.graph, x, (self.loop.length,), View(k, (size,)), x.line)
         return x if not x.shape else add_view(self.graph, x, (), View(k, ()), x.line)
 
-    def _join(self, parts: Sequence[Node], shape: tuple[int, ...], dtype: Any) -> Node:
+    def _join(self, parts: Sequence[Node], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
         """Return the results of a loop for each element as one array."""
         if len(parts) == 1:
             return add_view(self.graph, parts[0], shape, View(0, compute_strides(shape)), self.node.line)

@@ -17,7 +17,7 @@ import numpy as np
 
 from pullback.compiler.ir.graph import Graph, Node, fingerprint
 from pullback.compiler.ir.kinds import MAP, OPAQUE, PIECES, VIEW
-from pullback.compiler.runtime.disk_cache import NO_CACHE, compute_digest
+from pullback.compiler.runtime.disk_cache import NO_CACHE, Cache, NoCache, compute_digest
 from pullback.compiler.runtime.llvm import describe_translator
 from pullback.compiler.target import Options, Target
 from pullback.core.lowering import matrices, windows
@@ -33,7 +33,7 @@ class NoCanonicalText(Exception):  # noqa: N818
     """A value has no text that identifies it in another process."""
 
 
-def make_cache_key(cache: Any, graph: Graph, target: Target, options: Options) -> bytes | None:
+def make_cache_key(cache: Cache | NoCache, graph: Graph, target: Target, options: Options) -> bytes | None:
     """Return the key of the program for a traced graph; None if it cannot be stored."""
     lines = None if cache is NO_CACHE else _describe(graph, target, options)
     return None if lines is None else cache.make_key("program", *lines)
@@ -134,7 +134,7 @@ def _is_own(op: Op) -> bool:
     return REGISTRY.get(op.name) is op and home[0] == PACKAGE and home[1] in PACKAGES
 
 
-def _name_dtype(dtype: Any) -> str:
+def _name_dtype(dtype: np.dtype[Any]) -> str:
     """Return the name of a dtype that the name determines."""
     name: str = dtype.str
     if dtype.kind not in "biufcSU":

@@ -11,7 +11,6 @@ import os
 import stat
 import sys
 from contextlib import suppress
-from typing import Any
 
 from pullback.settings import is_enabled
 
@@ -186,7 +185,7 @@ NO_CACHE = NoCache()
 _caches: dict[tuple[str, int], Cache] = {}
 
 
-def default_cache() -> Any:
+def get_default_cache() -> Cache | NoCache:
     """Return the cache that the environment sets; one that keeps nothing if it is switched off."""
     if not is_enabled("disk cache"):
         return NO_CACHE
@@ -198,8 +197,8 @@ def default_cache() -> Any:
 
 def describe_cache() -> str:
     """Return a line on where the cache is and how large."""
-    cache = default_cache()
-    if cache is NO_CACHE:
+    cache = get_default_cache()
+    if isinstance(cache, NoCache):
         return "not kept on disk"
     found = cache.list_entries()
     size, most = sum(size for _, size, _ in found) / (1 << 20), cache.most / (1 << 20)

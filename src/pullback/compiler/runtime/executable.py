@@ -209,7 +209,7 @@ def refuse(*values: Any) -> Any:
     )
 
 
-def fit_array(v: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def fit_array(v: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return an array as programs take it: of this dtype in native byte order, aligned, in C order."""
     return np.require(np.asarray(v, dtype), None, ["C", "A"]).reshape(shape)
 

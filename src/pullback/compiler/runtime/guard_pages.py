@@ -28,7 +28,7 @@ class Guards:
         self.on = os.environ.get("PULLBACK_CANARY", "0") != "0" and hasattr(mmap, "MAP_ANONYMOUS")
         self.around: list[Any] = []  # what lies before and after arrays
 
-    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Return a new array, filled with NaN where the dtype has it."""
         if not self.on:
             return np.empty(shape, dtype)

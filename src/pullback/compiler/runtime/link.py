@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pullback.compiler.ir.graph import Graph
+from pullback.compiler.runtime.disk_cache import Cache, NoCache
 from pullback.compiler.runtime.llvm import LoadedCode, TranslatorError, get_code, load_code, make_code_key
 from pullback.compiler.runtime.manifest import Contents, Manifest, pack_contents, unpack_contents
 from pullback.compiler.runtime.threads import get_pool
@@ -27,7 +28,7 @@ class Linked(NamedTuple):
         return self.loaded.addresses if self.loaded is not None else {}
 
 
-def link(text: str, longest_block: int, contents: Contents, target: Target, cache: Any) -> Linked:
+def link(text: str, longest_block: int, contents: Contents, target: Target, cache: Cache | NoCache) -> Linked:
     """Return a program with the machine code for LLVM text, which is compiled unless ``cache`` has it.
 
     ``longest_block``: the instructions of its longest basic block.
@@ -41,7 +42,7 @@ def link(text: str, longest_block: int, contents: Contents, target: Target, cach
     return Linked(contents._replace(manifest=replace(manifest, code=key.hex())), code, stats)
 
 
-def load(cache: Any, key: bytes | None, traced: Graph, get_legalized: Callable[[], Graph]) -> Linked | None:
+def load(cache: Cache | NoCache, key: bytes | None, traced: Graph, get_legalized: Callable[[], Graph]) -> Linked | None:
     """Return the program that is kept under a key; None if anything of it is missing or damaged."""
     begin = perf_counter()
     data = cache.get(key) if key is not None else None
@@ -59,10 +60,9 @@ def load(cache: Any, key: bytes | None, traced: Graph, get_legalized: Callable[[
     return Linked(contents, loaded, {"load": (perf_counter() - begin) * 1e3})
 
 
-def store(cache: Any, key: bytes | None, linked: Linked, traced: Graph) -> None:
+def store(cache: Cache | NoCache, key: bytes | None, linked: Linked, traced: Graph) -> None:
     """Keep the contents of a program under a key; its machine code is kept by ``link``."""
-    data = pack_contents(linked.contents, traced) if key is not None else None
-    if data is not None:
+    if key is not None and (data := pack_contents(linked.contents, traced)) is not None:
         cache.put(key, data)
 
 

@@ -21,7 +21,7 @@ import sys
 from functools import lru_cache
 from typing import Any
 
-from pullback.compiler.runtime.disk_cache import default_cache
+from pullback.compiler.runtime.disk_cache import get_default_cache
 from pullback.compiler.runtime.guard_pages import Guards
 from pullback.compiler.runtime.llvm import get_code
 from pullback.compiler.target import Options, get_machine
@@ -248,7 +248,7 @@ def has_threads() -> bool:
 @lru_cache(1)
 def get_pool() -> dict[str, int]:
     """Return the addresses of the functions that run the parts of a kernel, and that wake threads."""
-    loaded, _ = get_code(write_text(get_machine()), ["parallel", "rouse"], {"pool": _BASE}, default_cache())
+    loaded, _ = get_code(write_text(get_machine()), ["parallel", "rouse"], {"pool": _BASE}, get_default_cache())
     # Threads may be in this code, and look at the state, when everything else is gone: both must be there for ever.
     loaded.keep()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(STATE))

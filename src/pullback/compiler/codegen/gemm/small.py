@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.compiler.builder import FLOATS, Code, code_of
 from pullback.compiler.codegen.call_table import CallList, ConstantOperand, Operand
@@ -18,10 +18,13 @@ from pullback.compiler.ir.products import Product
 from pullback.compiler.schedule.products import BlasPlan, SmallPlan
 from pullback.compiler.target import Target
 
+if TYPE_CHECKING:
+    import numpy as np
+
 ROW_MAJOR, NOT_TRANSPOSED, TRANSPOSED = (ConstantOperand("i32", flag) for flag in ("101", "111", "112"))  # of CBLAS
 
 
-def declare_blas(dtype: Any) -> str:
+def declare_blas(dtype: np.dtype[Any]) -> str:
     """Return the LLVM declaration of the BLAS function for products of a dtype."""
     t, letter = FLOATS[code_of(dtype)], get_letter(code_of(dtype))
     return f"declare void @{letter}gemm(i32, i32, i32, i64, i64, i64, {t}, ptr, i64, ptr, i64, {t}, ptr, i64)"
@@ -37,7 +40,7 @@ def call_blas(code: CallList, p: Product, plan: BlasPlan, a: Operand, b: Operand
     code.call_void(f"{get_letter(p.dtype)}gemm", args)
 
 
-def get_blas_name(dtype: Any) -> str:
+def get_blas_name(dtype: np.dtype[Any]) -> str:
     """Return the name of the BLAS function for products of a dtype."""
     return f"{get_letter(code_of(dtype))}gemm"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pullback.compiler.builder import TYPES, Code, Value, code_of, join_lanes, splat, vector
 from pullback.compiler.codegen.loops.interleave import interleave, pick_lanes, rotate
@@ -10,10 +10,13 @@ from pullback.compiler.ir.graph import Node, compute_strides
 from pullback.compiler.schedule.fuse import Use
 from pullback.compiler.schedule.loops import Axis, LoopPlan
 
+if TYPE_CHECKING:
+    import numpy as np
+
 MEMORY_TYPES = {**TYPES, "b1": "i8"}
 
 
-def get_memory_type(dtype: Any) -> str:
+def get_memory_type(dtype: np.dtype[Any]) -> str:
     """Return the LLVM type of an element in memory."""
     return MEMORY_TYPES[code_of(dtype)]
 
@@ -23,14 +26,14 @@ def choose_inactive_value(memory: str, width: int) -> str:
     return f"splat ({memory} 1.0)" if memory in ("float", "double") and width > 1 else "zeroinitializer"
 
 
-def make_loaded_value(code: Code, name: str, dtype: Any, width: int) -> Value:
+def make_loaded_value(code: Code, name: str, dtype: np.dtype[Any], width: int) -> Value:
     """Return a vector that was loaded as a value; bools are bytes in memory."""
     if code_of(dtype) == "b1":
         name = code.op(f"trunc {vector('i8', width)} {name} to {vector('i1', width)}")
     return Value(code, name, code_of(dtype), width)
 
 
-def read_vector(code: Code, pointer: str, dtype: Any, width: int, mask: str | None) -> Value:
+def read_vector(code: Code, pointer: str, dtype: np.dtype[Any], width: int, mask: str | None) -> Value:
     """Load the lanes of a vector that are set in the mask, or all of them."""
     memory = get_memory_type(dtype)
     name = code.read(pointer, memory, dtype.itemsize, width, mask, choose_inactive_value(memory, width))

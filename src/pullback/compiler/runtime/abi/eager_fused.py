@@ -16,7 +16,7 @@ import numpy as np
 
 from pullback.compiler.runtime.abi.eager_programs import find_loop
 from pullback.compiler.runtime.abi.eager_records import BLOCK, CALL, FLAGS, INPUTS, OUT, PART, PROGRAM, REGISTERS
-from pullback.compiler.runtime.disk_cache import default_cache
+from pullback.compiler.runtime.disk_cache import get_default_cache
 from pullback.compiler.runtime.llvm import TranslatorError, get_code
 from pullback.settings import is_enabled
 
@@ -311,7 +311,7 @@ def compile_loop(pattern: RunPattern) -> Any:
     try:
         writer = RunWriter(pattern, known)
         text = writer.write()
-        code = get_code(text, ["run"], {}, default_cache(), longest_block=writer.longest_block)[0]
+        code = get_code(text, ["run"], {}, get_default_cache(), longest_block=writer.longest_block)[0]
     except TranslatorError:
         return None
     code.keep()

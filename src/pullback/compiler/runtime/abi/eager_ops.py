@@ -49,7 +49,7 @@ from pullback.compiler.runtime.abi.eager_records import (
     SUM_SHIFT,
 )
 from pullback.compiler.runtime.abi.layout import Method, is_layout_known, read_address
-from pullback.compiler.runtime.disk_cache import default_cache
+from pullback.compiler.runtime.disk_cache import get_default_cache
 from pullback.compiler.runtime.llvm import get_code, llvm_available, load_code, make_code_key
 from pullback.compiler.target import find_blas, is_x86
 from pullback.core import native
@@ -92,7 +92,7 @@ def load(compiles: bool) -> Machine | None:
     if not all(map(is_ufunc_known, (np.add, np.exp, np.multiply, np.negative, np.arctan2))):
         _warn("the inner loops of a ufunc")
         return None
-    text, cache = write_code(slots), default_cache()
+    text, cache = write_code(slots), get_default_cache()
     machine = Machine()
     if compiles:
         code = get_code(text, [*EXPORTS], machine.imports, cache, effort=1)[0]

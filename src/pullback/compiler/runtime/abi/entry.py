@@ -41,7 +41,7 @@ from pullback.compiler.runtime.abi.entry_records import (
 )
 from pullback.compiler.runtime.abi.layout import Method, is_layout_known
 from pullback.compiler.runtime.abi.memory_pool import FUNCTIONS, STATE, install_handler
-from pullback.compiler.runtime.disk_cache import default_cache
+from pullback.compiler.runtime.disk_cache import get_default_cache
 from pullback.compiler.runtime.llvm import get_code
 from pullback.core import tree
 from pullback.settings import is_enabled
@@ -72,7 +72,7 @@ class EntryResult(NamedTuple):
     slot: int  # the slot through which the program writes it, -1 if it is copied
     copied: int  # the slot that it is copied from after the program ran, -1 if it is written by the program
     shape: tuple[int, ...]
-    dtype: Any
+    dtype: np.dtype[Any]
     python: bool = False  # whether a number is returned as Python's float
 
 
@@ -99,7 +99,7 @@ ALWAYS = ctypes.c_int64()  # 0: the switch of entries that are valid in every en
 def _load_code() -> Any:
     """Return the loaded machine code of the entry; set up the memory pool that it uses."""
     # Hardly optimized: more takes twice as long to compile and gains nothing; less costs a tenth of a small call.
-    code = get_code(write_code(), ["entry", "nothing", *FUNCTIONS], _find_imports(), default_cache(), effort=1)[0]
+    code = get_code(write_code(), ["entry", "nothing", *FUNCTIONS], _find_imports(), get_default_cache(), effort=1)[0]
     code.keep()
     install_handler(tuple(code.addresses[name] for name in FUNCTIONS))
     return code
@@ -177,7 +177,7 @@ def _can_handle(leaves: Leaves, results: Sequence[EntryResult], builds: bool) ->
     return can_check and (not builds or _can_be_built(leaves.result))
 
 
-def _is_copyable(dtype: Any) -> bool:
+def _is_copyable(dtype: np.dtype[Any]) -> bool:
     """Return whether elements may be copied byte by byte, and are no longer than the entry handles."""
     return np.dtype(dtype).kind in "biufc" and np.dtype(dtype).itemsize <= LARGEST
 
