@@ -161,7 +161,7 @@ for shell.Completer.use_jedi in (False, True):
 """
 ASKED = [
     "grad", "np", "huber_loss", "exp", "assign", "fit",
-    "g", "via", "meta", "beneath", "cuda", "clipByValue", "strip", "held", "addWeight", "every_layer",
+    "g", "via", "meta", "beneath", "cuda", "clipByValue", "strip", "held", "addWeight", "iterate_layers",
 ]  # fmt: skip
 COMPLETED = ["pb. exp grad", "pb.losses. huber_loss", "x. exp", "v. assign exp", "model. fit"]
 

@@ -183,7 +183,7 @@ def test_dir_of_variable_adds_assignments() -> None:
 def test_dir_of_model_lists_methods_without_internal_names() -> None:
     listed = dir(pb.sequential([pb.layers.dense(units=2, input_shape=[3])]))
     assert {"fit", "predict", "summary", "layers", "variables", "save"} <= {*listed}
-    assert not {"registry", "parts", "penalties", "every_layer"} & {*listed}
+    assert not {"registry", "parts", "penalties", "iterate_layers"} & {*listed}
     assert not [name for name in listed if name.startswith("_")]
 
 

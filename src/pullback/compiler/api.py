@@ -6,7 +6,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, update_wrapper
+from functools import update_wrapper
 from inspect import Parameter, signature
 from time import perf_counter
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, MethodType
@@ -141,7 +141,7 @@ class CompiledProgram:
         self.output_kinds = OutputKinds(trace, leaves, results, outputs)
         self.reads = [v for v, _ in trace.reads.values()]
         self.supplies = trace.supplies
-        self.trained, self.flag_changes = self.list_trainable_flags(), flag_changes()
+        self.trainable, self.flag_changes = self.list_trainable_flags(), flag_changes()
         self.assigned = [v for v, _ in trace.assigned.values()]
         outputs += [trace.as_node(value) for _, value in trace.assigned.values()]
         self.written_rows = [v for v, _, _ in trace.written_rows.values()]
@@ -192,7 +192,7 @@ class CompiledProgram:
         """Return whether the same variables are trainable as when it was traced."""
         now = flag_changes()
         if now != self.flag_changes:
-            if self.list_trainable_flags() != self.trained:
+            if self.list_trainable_flags() != self.trainable:
                 return False
             self.flag_changes = now
         return True
@@ -310,17 +310,23 @@ def pause_garbage_collection() -> Iterator[None]:
         yield
     finally:
         if on:
-            _age_imported_modules("pullback.compiler.codegen.module" in sys.modules)
+            _age_imported_modules()
             gc.enable()
 
 
-@lru_cache(2)
-def _age_imported_modules(has_emitter: bool) -> None:
+_aged: set[bool] = set()  # whether stages that emit code were imported when objects were made old
+
+
+def _age_imported_modules() -> None:
     """Make all objects old ones of the garbage collector, once without and once with the stages that emit code.
 
     These stages are imported when a program is first compiled.  Their 40,000 objects stay; the next collection of
     young ones, often in the call of another program, would go through them.
     """
+    has_emitter = "pullback.compiler.codegen.module" in sys.modules
+    if has_emitter in _aged:
+        return
+    _aged.add(has_emitter)
     # PyPy has no freeze; what the user has frozen stays so.
     if hasattr(gc, "freeze") and gc.get_freeze_count() <= FROZEN_AT_START:
         gc.freeze()
@@ -507,56 +513,58 @@ class Compiled:
         """Return the program for these arguments, their leaves and kinds; None if a transform traces one of them."""
         if is_watched():  # a transform must see what it reads, assigns or draws
             return None
-        found = ArgumentLeaves(self.settings.library)
+        leaves = ArgumentLeaves(self.settings.library)
 
-        def follow(x: Any, static: bool) -> Any:
-            return x if static else tree.map_leaves(found.take, x, whole=tree.is_number_list)
+        def take_leaves(x: Any, is_static: bool) -> Any:
+            return x if is_static else tree.map_leaves(leaves.take, x, whole=tree.is_number_list)
 
         try:
-            ins = [follow(x, i in self.static or i - len(args) in self.static) for i, x in enumerate(args)]
-            named = {k: follow(x, k in self.static_names) for k, x in kwargs.items()}
-            keys = *self._make_keys(enumerate(ins, 1)), *self._make_keys(named.items())
-            key = (*keys, get_environment(), tuple(found.leaves))
+            positional = [take_leaves(x, i in self.static or i - len(args) in self.static) for i, x in enumerate(args)]
+            named = {k: take_leaves(x, k in self.static_names) for k, x in kwargs.items()}
+            keys = *self._make_keys(enumerate(positional, 1)), *self._make_keys(named.items())
+            key = (*keys, get_environment(), tuple(leaves.leaves))
             program = self.programs.get(key)
-            while program is not None and not (program.is_current() and program.fits(found.layouts)):
-                other = program.list_trainable_flags() if not program.is_current() else tuple(found.layouts)
+            while program is not None and not (program.is_current() and program.fits(leaves.layouts)):
+                other = program.list_trainable_flags() if not program.is_current() else tuple(leaves.layouts)
                 key = (*key[:-1], other, key[-1])
                 program = self.programs.get(key)
             if program is None:
-                program = self._compile(key, ins, named, found)
+                program = self._compile(key, positional, named, leaves)
         except TransformedArgument:
             return None
-        return program, found.values, found.kinds
+        return program, leaves.values, leaves.kinds
 
     def _make_keys(self, arguments: Iterable[tuple[Any, Any]]) -> list[Any]:
         """Return the parts of a program's key for arguments that are no arrays: their names and fingerprints."""
-        found = []
+        keys = []
         for name, x in arguments:
             try:
-                found.append((name, fingerprint(x, None)))
+                keys.append((name, fingerprint(x, None)))
             except TypeError as error:
                 raise ArgumentError(
                     f"{self.__name__}: argument {name} has no arrays in it and is not hashable ({error}), so compile "
                     "cannot find the program that belongs to it. Give its class a __hash__, or make it a dataclass."
                 ) from None
-        return found
+        return keys
 
-    def _compile(self, key: Any, ins: list[Any], named: dict[str, Any], found: ArgumentLeaves) -> CompiledProgram:
+    def _compile(
+        self, key: Any, positional: list[Any], named: dict[str, Any], leaves: ArgumentLeaves
+    ) -> CompiledProgram:
         try:
             with pause_garbage_collection():
                 program = self.programs[key] = CompiledProgram(
-                    self.__wrapped__, ins, named, found.leaves, found.layouts, self.settings
+                    self.__wrapped__, positional, named, leaves.leaves, leaves.layouts, self.settings
                 )
         except Exception as error:
             reveal(error)
             raise
         traced_in = get_environment()
-        takes_usual = program.fits([None] * len(found.layouts))  # an entry takes arrays in C order
+        takes_usual = program.fits([None] * len(leaves.layouts))  # an entry takes arrays in C order
         if takes_usual and not named and traced_in == process_environment():
             # Each entry passes other arguments on to that of the program before; chains of these are kept short.
             before = self.__call__ if len(self.programs) % MANY_TRACES else self._run
             self.__call__ = (
-                program.make_entry(ins, found.leaves, before, self._run, word_of(traced_in)) or self.__call__
+                program.make_entry(positional, leaves.leaves, before, self._run, word_of(traced_in)) or self.__call__
             )
         if len(self.programs) == MANY_TRACES + 1:
             warn(f"{self.__name__} was compiled {MANY_TRACES + 1} times, for {self._describe_change()}.", stacklevel=4)

@@ -119,7 +119,7 @@ def read_second_cache(path: str) -> int:
 def get_cpu_features() -> frozenset[str]:
     """Return the features of the CPU that NumPy found; LLVM finds them too, but takes longer to import."""
     found: dict[str, bool] = getattr(np._core._multiarray_umath, "__cpu_features__", {})  # type: ignore[attr-defined]
-    return frozenset(name for name, there in found.items() if there)
+    return frozenset(name for name, is_present in found.items() if is_present)
 
 
 def has_numpy_avx512() -> bool:
@@ -166,11 +166,11 @@ def get_target() -> Target:
 
 @lru_cache(8)
 def _cap(isa: str) -> Target:
-    here, names = list_targets(), list_isa_names()
+    runnable, names = list_targets(), list_isa_names()
     if isa and isa.lower() not in names:
         raise CompileError(f"{MAX_ISA}={isa} is not known here: choose one of {', '.join(names)}, or unset it.")
     most = names.index(isa.lower()) if isa else len(names)
-    return [t for t in here if names.index(t.isa) <= most][-1]
+    return [t for t in runnable if names.index(t.isa) <= most][-1]
 
 
 @lru_cache(1)

@@ -201,10 +201,15 @@ class moves(Acts):
         return list(self._samples() if callable(self._samples) else self._samples)
 
 
-def keeps_shape(*ways: dict[str, Any]) -> moves:
-    """Return the action of an op of one input whose result has its shape; ``ways`` are parameters for the samples."""
+def keeps_shape(*parameter_sets: dict[str, Any]) -> moves:
+    """Return the action of an op of one input whose result has its shape.
+
+    ``parameter_sets`` are parameters of the op that the samples are made for.
+    """
     shapes: list[Shape] = [(), (3,), (0, 2), (2, 3)]
-    return moves(lambda s, **params: s, [((s,), way) for way in ways for s in shapes], batch_leading_axes)
+    return moves(
+        lambda s, **params: s, [((s,), params) for params in parameter_sets for s in shapes], batch_leading_axes
+    )
 
 
 elementwise1 = broadcast("()->()")

@@ -18,22 +18,22 @@ _lock = Lock()
 _blocks = 0  # the number of open blocks, in all threads
 
 
-def add_part(here: Read, everywhere: Read = lambda: None) -> None:
+def add_part(read: Read, read_process: Read = lambda: None) -> None:
     """Add a setting to the environment: functions that return its value in this context, and outside all blocks.
 
     Both return None where the value is the one at the start of the process.
     """
-    _parts.append((here, everywhere))
+    _parts.append((read, read_process))
 
 
 def get_environment() -> tuple[Hashable, ...]:
     """Return all settings that differ, in this context, from those at the start of the process."""
-    return tuple([value for here, _ in _parts if (value := here()) is not None])
+    return tuple([value for read, _ in _parts if (value := read()) is not None])
 
 
 def process_environment() -> tuple[Hashable, ...]:
     """Return the environment of a thread that has entered no block."""
-    return tuple([value for _, everywhere in _parts if (value := everywhere()) is not None])
+    return tuple([value for _, read_process in _parts if (value := read_process()) is not None])
 
 
 def change_blocks(count: int) -> None:

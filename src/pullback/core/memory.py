@@ -183,7 +183,7 @@ TEMPORARY = [-1, -1]  # the reference count of a Scratch that is a temporary of 
 _seen = [-1, -1]
 
 
-def _compute(ufunc: Callable[..., Any], args: tuple[Any, ...], meta: Meta, way: int) -> Any:
+def _compute(ufunc: Callable[..., Any], args: tuple[Any, ...], meta: Meta, form: int) -> Any:
     """Return the result of a ufunc, in a free buffer: that of a temporary, or one of the pool."""
     raw = [a.v if type(a) is Scratch else a for a in args]
     if not _fits_buffer(ufunc, raw, meta):
@@ -196,8 +196,8 @@ def _compute(ufunc: Callable[..., Any], args: tuple[Any, ...], meta: Meta, way: 
     out = None
     for a in args:
         if type(a) is Scratch and a.fresh:
-            n = _seen[way] = sys.getrefcount(a)
-            if n <= TEMPORARY[way]:
+            n = _seen[form] = sys.getrefcount(a)
+            if n <= TEMPORARY[form]:
                 out = a.v
     return make_scratch(_run_ufunc(ufunc, raw, meta, out), meta, True)
 
@@ -281,8 +281,8 @@ def _count_temporaries() -> list[int]:
     def hold(f: Callable[..., Any]) -> Any:
         return lambda: f(make())
 
-    def fewest(way: int, *calls: Any) -> int:
-        return min([(call(), _seen[way])[1] for call in calls])
+    def fewest(form: int, *calls: Any) -> int:
+        return min([(call(), _seen[form])[1] for call in calls])
 
     by_name = lambda: np.exp(make()), lambda: np.add(make(), 1.0), lambda: np.add(1.0, make())
     by_sign = lambda: make() + 1.0, lambda: 1.0 + make(), lambda: -make()

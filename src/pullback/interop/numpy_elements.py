@@ -99,8 +99,8 @@ def _diag(v: Value, /, k: int = 0) -> Any:
         return _diagonal(v, k)
     if v.ndim != 1:
         raise ShapeError(f"np.diag: expected one or two axes, got shape {v.shape}.")
-    made = np.where(np.eye(len(v), dtype=bool), np.expand_dims(v, 0), np.zeros((), v.dtype))
-    return np.pad(made, ((max(-k, 0), max(k, 0)), (max(k, 0), max(-k, 0)))) if k else made
+    result = np.where(np.eye(len(v), dtype=bool), np.expand_dims(v, 0), np.zeros((), v.dtype))
+    return np.pad(result, ((max(-k, 0), max(k, 0)), (max(k, 0), max(-k, 0)))) if k else result
 
 
 def _mask_lower(m: Value, k: int) -> Any:
@@ -166,13 +166,13 @@ def _intersect1d(ar1: Value, ar2: Value, /, assume_unique: bool = False, return_
 
 def _ix_(*args: object) -> Any:
     """Return each vector along an axis of its own; masks become the positions where they are true."""
-    made = []
+    result = []
     for place, item in enumerate(align_operands(args)):
         if np.ndim(item) != 1:
             raise ShapeError(f"np.ix_: expected vectors, got shape {np.shape(item)}.")
         vector = np.flatnonzero(read_sizes("np.ix_", item)) if item.dtype.kind == "b" else item
-        made.append(np.reshape(vector, [-1 if i == place else 1 for i in range(len(args))]))
-    return tuple(made)
+        result.append(np.reshape(vector, [-1 if i == place else 1 for i in range(len(args))]))
+    return tuple(result)
 
 
 def _sort_complex(a: Any, /) -> Any:
@@ -220,10 +220,10 @@ def _where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 def _select(condlist: list[Any], choicelist: list[Any], /, default: Operand = 0) -> Any:
     if len(condlist) != len(choicelist):
         raise ShapeError(f"np.select: {len(condlist)} conditions, but {len(choicelist)} choices.")
-    made = default
+    result = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        made = np.where(condition, choice, made)
-    return mark_as_array(made)
+        result = np.where(condition, choice, result)
+    return mark_as_array(result)
 
 
 def _choose(a: TensorLike, choices: list[Any], /, mode: str = "raise") -> Any:
@@ -277,21 +277,21 @@ def _clip(
 
 def _nan_to_num(x: Any, /, copy: Any = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     if x.dtype.kind == "c":
-        made = complex.complex(*(_nan_to_num(part, True, nan, posinf, neginf) for part in (np.real(x), np.imag(x))))
+        result = complex.complex(*(_nan_to_num(part, True, nan, posinf, neginf) for part in (np.real(x), np.imag(x))))
         if copy:
-            return made
-        x[...] = made
+            return result
+        x[...] = result
     if x.dtype.kind != "f":
         return np.copy(x) if copy else x
     limits, values = np.finfo(x.dtype), strip(x)
     if type(values) is np.ndarray and np.isfinite(values).all():
         return np.copy(x) if copy else x
-    made = np.where(np.isnan(values), nan, x)
-    made = np.where(values == np.inf, limits.max if posinf is None else posinf, made)
-    made = np.where(values == -np.inf, limits.min if neginf is None else neginf, made)
+    result = np.where(np.isnan(values), nan, x)
+    result = np.where(values == np.inf, limits.max if posinf is None else posinf, result)
+    result = np.where(values == -np.inf, limits.min if neginf is None else neginf, result)
     if copy:
-        return made
-    x[...] = made
+        return result
+    x[...] = result
     return x
 
 
@@ -309,8 +309,8 @@ def _real_if_close(a: Value, /, tol: float = 100) -> Any:
 
 def _make_like(fill: Any) -> Any:
     def like(a: Value, /, dtype: DType = None, *, shape: Any = None) -> Any:
-        made = fill(np.shape(a) if shape is None else shape, a.dtype if dtype is None else dtype)
-        return mark_as_array(wrap(a.embed(made) if isinstance(a, Tensor) else made))
+        result = fill(np.shape(a) if shape is None else shape, a.dtype if dtype is None else dtype)
+        return mark_as_array(wrap(a.embed(result) if isinstance(a, Tensor) else result))
 
     return like
 
@@ -326,12 +326,12 @@ def _linspace(
 ) -> Any:
     start, stop = (1.0 * x for x in align_operands((start, stop)))  # small integers would overflow
     step = stop - start
-    made = start + step * _space_evenly(num, endpoint, step)
+    result = start + step * _space_evenly(num, endpoint, step)
     if endpoint and num > 1:  # without rounding, as in NumPy
         is_last = np.reshape(np.arange(num) == num - 1, (-1,) + (1,) * np.ndim(step))
-        made = np.where(is_last, stop, made)
-    made = np.moveaxis(made, 0, axis)
-    return (made, step / (num - 1 if endpoint else num)) if retstep else made
+        result = np.where(is_last, stop, result)
+    result = np.moveaxis(result, 0, axis)
+    return (result, step / (num - 1 if endpoint else num)) if retstep else result
 
 
 def _logspace(
@@ -350,8 +350,8 @@ def _geomspace(start: Operand, stop: Value, /, num: int = 50, endpoint: bool = T
 def _full_like(a: Value, fill_value: Operand, /, dtype: DType = None, *, shape: Any = None) -> Any:
     value = to_array(fill_value)
     value = wrap(a.embed(value)) if isinstance(a, Tensor) and isinstance(value, np.ndarray) else as_tensor(value)
-    made = np.broadcast_to(value, np.shape(a) if shape is None else shape)
-    return mark_as_array(np.astype(made, a.dtype if dtype is None else dtype))
+    result = np.broadcast_to(value, np.shape(a) if shape is None else shape)
+    return mark_as_array(np.astype(result, a.dtype if dtype is None else dtype))
 
 
 def _array(object: Any, /, dtype: DType = None, *, ndmin: int = 0) -> Any:
@@ -361,8 +361,8 @@ def _array(object: Any, /, dtype: DType = None, *, ndmin: int = 0) -> Any:
 
 def _asarray(a: Any, /, dtype: DType = None) -> Any:
     """Return a tensor with the dtype that NumPy gives it, for ``np.asarray(x, like=tensor)``."""
-    made: Any = as_tensor(to_array(a))
-    return made if dtype is None else np.astype(made, dtype)
+    result: Any = as_tensor(to_array(a))
+    return result if dtype is None else np.astype(result, dtype)
 
 
 def _to_least_rank(x: Any, ndmin: int) -> Any:
@@ -371,8 +371,8 @@ def _to_least_rank(x: Any, ndmin: int) -> Any:
 
 def _full(shape: Lengths, fill_value: Operand, /, dtype: DType = None) -> Any:
     """Return a tensor filled with a value that may be traced, for ``np.full(shape, x, like=tensor)``."""
-    made = np.broadcast_to(as_tensor(to_array(fill_value)), shape)
-    return made if dtype is None else np.astype(made, dtype)
+    result = np.broadcast_to(as_tensor(to_array(fill_value)), shape)
+    return result if dtype is None else np.astype(result, dtype)
 
 
 def _adapt_dtype_function(function: Callable[..., Any]) -> Any:

@@ -491,8 +491,8 @@ def _gradient(f: Value, /, *varargs: TensorLike, axis: Axis = None, edge_order: 
     if len(spacings) not in (1, len(axes)):
         raise ArgumentError(f"np.gradient: {len(spacings)} spacings for {len(axes)} axes.")
     spacings = spacings * len(axes) if len(spacings) == 1 else spacings
-    made = tuple(_differentiate_numerically(f, h, i, edge_order) for h, i in zip(spacings, axes, strict=True))
-    return made[0] if len(made) == 1 else made
+    result = tuple(_differentiate_numerically(f, h, i, edge_order) for h, i in zip(spacings, axes, strict=True))
+    return result[0] if len(result) == 1 else result
 
 
 def _differentiate_numerically(f: Value, h: Any, axis: int, edge_order: int) -> Any:

@@ -83,8 +83,8 @@ def _repeat(a: Value, /, repeats: Any, axis: int | None = None) -> Any:
 def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, /, *args: object, **kwargs: object) -> Any:
     rows = np.moveaxis(arr, axis, -1)
     lead = rows.shape[:-1]
-    made = np.stack([func1d(row, *args, **kwargs) for row in np.reshape(rows, (-1, rows.shape[-1]))])
-    z = np.reshape(made, lead + made.shape[1:])
+    result = np.stack([func1d(row, *args, **kwargs) for row in np.reshape(rows, (-1, rows.shape[-1]))])
+    z = np.reshape(result, lead + result.shape[1:])
     first = axis % arr.ndim
     return np.moveaxis(z, range(len(lead), z.ndim), range(first, first + z.ndim - len(lead)))
 
@@ -166,8 +166,8 @@ def _unstack(x: Value, /, axis: int = 0) -> Any:
 
 def _make_to_rank(func: Callable[..., Any]) -> Function:
     def at_least(*arys: object) -> Any:
-        made = [np.reshape(a, func(_make_blank(np.shape(a))).shape) for a in align_operands(arys)]
-        return made[0] if len(made) == 1 else tuple(made)
+        result = [np.reshape(a, func(_make_blank(np.shape(a))).shape) for a in align_operands(arys)]
+        return result[0] if len(result) == 1 else tuple(result)
 
     return at_least
 
@@ -180,11 +180,11 @@ def _broadcast_arrays(*args: object) -> Any:
 
 def _apply_over_axes(func: Function, a: Value, axes: Any, /) -> Any:
     """Apply a reduction along one axis after the other, and keep each as an axis of length 1."""
-    made: Any = a
+    result: Any = a
     for axis in axes if np.ndim(axes) else [axes]:
-        result = func(made, axis)
-        made = result if result.ndim == made.ndim else np.expand_dims(result, axis)
-    return made
+        reduced = func(result, axis)
+        result = reduced if reduced.ndim == result.ndim else np.expand_dims(reduced, axis)
+    return result
 
 
 def _meshgrid(*xi: object, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:

@@ -336,13 +336,13 @@ def iterate_windows(x: Array, windows: Windows) -> Iterator[tuple[tuple[slice, .
     rows = max(-(-height // strips), 1)
     buffer: Any = None
     for part in some:
-        here = part if whole else slice(part.stop - part.start)
+        frame_part = part if whole else slice(part.stop - part.start)
         if not whole:
-            frame[(here, *outside)] = x[(part, *inside)]
+            frame[(frame_part, *outside)] = x[(part, *inside)]
         for i in range(0, height, rows):
             high = min(rows, height - i)
             where = (part,) if strips == 1 else (part, slice(i, i + high))
-            strip = view[here, i : i + high + more]
+            strip = view[frame_part, i : i + high + more]
             if buffer is None:
                 buffer = np.empty(0 if strip.flags.c_contiguous else strip.size, x.dtype)
             matrix, n = _make_rows(strip, len(space), length, buffer), len(strip) if layered else 1

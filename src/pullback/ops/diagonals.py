@@ -36,9 +36,9 @@ def make_diagonal(x: Array, equation: str, shape: Shape) -> Any:
 
 def put_diagonal(base: Any, value: Any, equation: str) -> Any:
     """Return the base with other elements on its diagonal."""
-    here = np.einsum(equation, np.arange(prod(base.shape)).reshape(base.shape))
+    places = np.einsum(equation, np.arange(prod(base.shape)).reshape(base.shape))
     flat: Any = np.reshape(base, (-1,))
-    written = REGISTRY["set_item"].function(flat, np.reshape(value, (-1,)), here.reshape(-1))
+    written = REGISTRY["set_item"].function(flat, np.reshape(value, (-1,)), places.reshape(-1))
     return np.reshape(written, base.shape)
 
 

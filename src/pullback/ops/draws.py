@@ -51,8 +51,8 @@ def _draw_uniform(base: Any, place: Any, key0: Any, key1: Any, dtype: str) -> An
     at, key0, key1 = np.broadcast_arrays(at, key0, key1)
     drawn = np.empty(at.shape, dtype)
     for key in {*zip(key0.ravel().tolist(), key1.ravel().tolist(), strict=True)}:
-        here = (key0 == key[0]) & (key1 == key[1])
-        drawn[here] = _list_numbers(at[here], key, dtype)
+        has_key = (key0 == key[0]) & (key1 == key[1])
+        drawn[has_key] = _list_numbers(at[has_key], key, dtype)
     return drawn
 
 

@@ -90,12 +90,12 @@ def _check_pair(name: str, first: str, x: Any, second: str, y: Any) -> tuple[Any
 
 
 def _reduce_weighted(name: str, losses: Any, weights: Any, reduction: Any) -> Any:
-    way = _check_reduction(name, reduction)
+    kind = _check_reduction(name, reduction)
     if weights is None:
-        if way == Reduction.NONE:
+        if kind == Reduction.NONE:
             return losses
         z = np.sum(losses)
-        return z if way == Reduction.SUM else z / max(losses.size, 1)
+        return z if kind == Reduction.SUM else z / max(losses.size, 1)
     losses, weights = _prepare_pair(name, "losses", losses, "weights", weights)
     try:
         fits = np.broadcast_shapes(losses.shape, weights.shape) == losses.shape
@@ -107,13 +107,13 @@ def _reduce_weighted(name: str, losses: Any, weights: Any, reduction: Any) -> An
             "Give one weight, one per loss, or length 1 along the axes that share it."
         )
     z = losses * weights
-    if way == Reduction.NONE:
+    if kind == Reduction.NONE:
         return z
     z = np.sum(z)
-    if way == Reduction.SUM:
+    if kind == Reduction.SUM:
         return z
     repeats = losses.size // max(weights.size, 1)  # how many losses share a weight
-    if way == Reduction.SUM_BY_NONZERO_WEIGHTS:
+    if kind == Reduction.SUM_BY_NONZERO_WEIGHTS:
         counts: Any = np.count_nonzero(strip(weights))
         return z / (np.maximum(counts * repeats, 1) if isinstance(counts, Tensor) else max(int(counts) * repeats, 1))
     mass = np.sum(weights) * repeats

@@ -634,8 +634,8 @@ class OneAxis(reduces):
         return super().batch(op, args, on, params if np.ndim(args[0]) > 1 else {**params, "axis": None})
 
     def samples(self) -> list[Sample]:
-        ways: list[dict[str, Any]] = [{}, {"axis": -1, "keepdims": True}, {"axis": None}]
-        return [(((4,),), {}), (((),), {}), (((3, 0),), {}), *((((2, 3),), way) for way in ways)]
+        parameter_sets: list[dict[str, Any]] = [{}, {"axis": -1, "keepdims": True}, {"axis": None}]
+        return [(((4,),), {}), (((),), {}), (((3, 0),), {}), *((((2, 3),), params) for params in parameter_sets)]
 
 
 @op(np.argmax, acts=OneAxis(), d=no_derivative(), run=make_arg_function("argmax"), lower=position("gt"))

@@ -26,8 +26,8 @@ class Running(scans):
     """A scan that may leave each element out of its own result, and begin at the end."""
 
     def samples(self) -> list[Sample]:
-        ways = ((True, False), (False, True), (True, True))
-        more: list[Sample] = [(((2, 4),), {"axis": 1, "exclusive": e, "reverse": r}) for e, r in ways]
+        flags = ((True, False), (False, True), (True, True))
+        more: list[Sample] = [(((2, 4),), {"axis": 1, "exclusive": e, "reverse": r}) for e, r in flags]
         return [*super().samples(), *more, (((0,),), {"exclusive": True})]
 
 

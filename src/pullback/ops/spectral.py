@@ -73,15 +73,15 @@ class Transform(Acts):
         return op.call([x], {**params, "axis": axis + 1})
 
     def samples(self) -> list[Sample]:
-        ways: list[tuple[Shape, dict[str, Any]]] = [
+        samples: list[tuple[Shape, dict[str, Any]]] = [
             ((4,), {}), ((5,), {}), ((2, 3), {"n": 5}), ((4, 2), {"n": 3, "axis": 0}), ((0, 3), {}),
             ((2, 4), {"norm": "ortho"}), ((2, 3), {"n": 4, "norm": "forward"}),
             ((2, 3, 2), {"axis": -2, "norm": "backward"}),
         ]  # fmt: skip
-        numbers = [np.exp(np.arange(1.0, 1 + prod(x)) ** 2 * 1j).reshape(x) for x, _ in ways if self.bins]
+        numbers = [np.exp(np.arange(1.0, 1 + prod(x)) ** 2 * 1j).reshape(x) for x, _ in samples if self.bins]
         return [
-            *(((x,), params) for x, params in ways),
-            *(((z,), params) for z, (_, params) in zip(numbers, ways, strict=False)),
+            *(((x,), params) for x, params in samples),
+            *(((z,), params) for z, (_, params) in zip(numbers, samples, strict=False)),
         ]
 
 

@@ -66,7 +66,7 @@ class Replica:
         fixed = self._set_values(step)
         before = random.get_state()
         random.seed(np.random.default_rng([step.seed, shard]))
-        for i, generator in enumerate(self.model.generators()):
+        for i, generator in enumerate(self.model.iterate_generators()):
             seeded = type(generator.bit_generator)(np.random.SeedSequence([step.seed, shard, i]))
             generator.bit_generator.state = seeded.state
         try:

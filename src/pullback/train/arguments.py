@@ -79,7 +79,9 @@ def as_whole_number(subject: str, argument: str, value: SupportsIndex, least: in
     return number
 
 
-def find_function(given: object, table: Mapping[str, Callable[[], Any]], subject: str, kind: str, takes: str) -> Any:
+def find_function(
+    identifier: object, table: Mapping[str, Callable[[], Any]], subject: str, kind: str, takes: str
+) -> Any:
     """Return the function that a table has for a name, in any spelling; a function is returned unchanged.
 
     - subject: what it is for, named in errors.
@@ -89,22 +91,23 @@ def find_function(given: object, table: Mapping[str, Callable[[], Any]], subject
     >>> find_function("maxNorm", {"max_norm": lambda: 1.0}, "dense", "constraint", "the variable")
     1.0
     """
-    if isinstance(given, str):
-        if (custom := find_custom(given)) is not None:
+    if isinstance(identifier, str):
+        if (custom := find_custom(identifier)) is not None:
             return custom() if isinstance(custom, type) else custom
-        name = snake_case(given)
+        name = snake_case(identifier)
         if name not in table:
             raise ArgumentError(
-                f"{subject}: there is no {kind} {given!r}; there are {', '.join(table)}.{did_you_mean(name, table)}"
+                f"{subject}: there is no {kind} {identifier!r}; there are {', '.join(table)}."
+                f"{did_you_mean(name, table)}"
             )
         return table[name]()
-    if not callable(given):
+    if not callable(identifier):
         article = "an" if kind[0] in "aeiou" else "a"
         raise ArgumentError(
             f"{subject}: {article} {kind} is a name, one of pb.{kind}s, or a function of {takes}; "
-            f"got {type(given).__name__}."
+            f"got {type(identifier).__name__}."
         )
-    return given
+    return identifier
 
 
 def list_arguments(function: Callable[..., Any]) -> list[str]:
@@ -117,7 +120,7 @@ def list_arguments(function: Callable[..., Any]) -> list[str]:
 
 
 def bind_arguments(
-    subject: str, function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], options: Sequence[str]
+    subject: str, function: Callable[..., Any], values: Sequence[Any], named: Mapping[str, Any], options: Sequence[str]
 ) -> dict[str, Any]:
     """Return the arguments of a loss's or metric's function by name, of those given by place and by name.
 
@@ -126,10 +129,10 @@ def bind_arguments(
     """
     takes = list_arguments(function)
     unknown = [name for name in named if name not in takes]
-    if len(given) > len(takes) or unknown:
-        wrong = f"{len(given)} arguments" if len(given) > len(takes) else repr(unknown[0])
+    if len(values) > len(takes) or unknown:
+        wrong = f"{len(values)} arguments" if len(values) > len(takes) else repr(unknown[0])
         raise ArgumentError(f"{subject}: it takes {', '.join([*takes, *options])}; got {wrong}.")
-    return dict(zip(takes, given, strict=False)) | dict(named)
+    return dict(zip(takes, values, strict=False)) | dict(named)
 
 
 def describe_arguments(things: Iterable[Any], lines: Mapping[str, str]) -> None:

@@ -43,13 +43,13 @@ class Customized:
     face = ""
     call: type[CustomCall]
     rule: Callable[..., Any] | None  # the user's rule for tangents, if any
-    ways: dict[Any, str]  # a cache: how ``f`` takes ``save``
+    save_passing: dict[Any, str]  # a cache: how ``f`` takes ``save``
 
     def __init__(self, f: Callable[..., Any]) -> None:
         check_function(f"{self.face}(f): f", f)
         self.__name__ = self.__qualname__ = type(f).__name__
         update_wrapper(self, f)
-        self.rule, self.ways = None, {}  # after update_wrapper, which copies those of ``f`` if it has them
+        self.rule, self.save_passing = None, {}  # after update_wrapper, which copies those of ``f`` if it has them
 
     def __dir__(self) -> list[str]:
         return [name for name in ("defjvp", "defjvps") if hasattr(self, name)]

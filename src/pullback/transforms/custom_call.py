@@ -42,7 +42,7 @@ class Owner(Protocol):
 
     face: str
     rule: Callable[..., Any] | None
-    ways: dict[Any, str]  # how ``f`` takes ``save``, by what it is called with
+    save_passing: dict[Any, str]  # how ``f`` takes ``save``, by what it is called with
     __name__: str
     __wrapped__: Callable[..., Any]
 
@@ -244,12 +244,12 @@ class SavingCall(CustomCall):
         self.saved = saved
         args = self.arguments.fill(values)
         key = len(args), *self.kwargs
-        way = self.owner.ways.get(key)
-        if way is None:
-            way = self.owner.ways[key] = find_passing(self.f, "save", len(args), self.kwargs)
-        if way == BY_POSITION:
+        passing = self.owner.save_passing.get(key)
+        if passing is None:
+            passing = self.owner.save_passing[key] = find_passing(self.f, "save", len(args), self.kwargs)
+        if passing == BY_POSITION:
             return self.f(*args, save, **self.kwargs)
-        return self.f(*args, **self.kwargs, **{"save": save} if way == BY_KEYWORD else {})
+        return self.f(*args, **self.kwargs, **{"save": save} if passing == BY_KEYWORD else {})
 
     def gradient(
         self, values: Sequence[Any], zs: tuple[Any, ...], grad_func: Callable[..., Any], read: list[Variable]
@@ -264,11 +264,11 @@ class SavingCall(CustomCall):
             cotangents = list(map(as_tensor, dys))
             if count > 1 and not takes_separately(grad_func, count, ("saved", "variables")):
                 cotangents = [tree.replace_leaves(form, cotangents)]
-            way = find_passing(grad_func, "saved", len(cotangents), ("variables",))
+            passing = find_passing(grad_func, "saved", len(cotangents), ("variables",))
             named = {"variables": followed} if followed else {}
-            if way == BY_KEYWORD:
+            if passing == BY_KEYWORD:
                 named["saved"] = saved[0]
-            elif way == BY_POSITION:
+            elif passing == BY_POSITION:
                 cotangents.append(saved[0])
             ds = self.gradients(grad_func(*cotangents, **named), likes, followed, grad_func, dys, missing=False)
             return ds if accepting else [*ds, *(None for _ in read)]

@@ -133,34 +133,34 @@ def find_pattern(record: LinearRecord, sparse: Any, face: str) -> Any:
         for k, (node, _) in enumerate(args):
             if node is None or id(node) not in found:
                 continue
-            how = _spread_all(node.meta.size, size) if op is None else spread_input(sparse, r, op, args, params, k)
-            part = _spread_rows(sparse, found[id(node)], how, size, face, op)
+            spread = _spread_all(node.meta.size, size) if op is None else spread_input(sparse, r, op, args, params, k)
+            part = _spread_rows(sparse, found[id(node)], spread, size, face, op)
             total = part if total is None else total + part
         if total is not None:
             found[id(r)] = total
     return found[id(result)]
 
 
-def _spread_rows(sparse: Any, rows: Any, how: Spread, size: int, face: str, op: Any) -> Any:
+def _spread_rows(sparse: Any, rows: Any, spread: Spread, size: int, face: str, op: Any) -> Any:
     """Return the rows of the results of a step from those of one of its inputs."""
-    if how.places is not None:
-        return how.places @ rows
-    if how.into is not None:
-        here = how.into >= 0
-        which = how.into[here], np.flatnonzero(here)
-        chosen = sparse.csr_array((np.ones(len(which[0]), bool), which), shape=(how.groups, rows.shape[0]))
+    if spread.places is not None:
+        return spread.places @ rows
+    if spread.into is not None:
+        is_used = spread.into >= 0
+        which = spread.into[is_used], np.flatnonzero(is_used)
+        chosen = sparse.csr_array((np.ones(len(which[0]), bool), which), shape=(spread.groups, rows.shape[0]))
         rows = chosen @ rows
-    if how.take is None:
+    if spread.take is None:
         return rows
-    here = how.take >= 0
-    take = how.take[here]
+    is_used = spread.take >= 0
+    take = spread.take[is_used]
     if int(np.diff(rows.indptr)[take].sum()) > MAX_PLACES:
         name = "a gradient of your own" if op is None else op.name
         raise GradientError(
             f"{face}: the derivative is not sparse: by {name} nearly everything depends on everything, in more than "
             f"{MAX_PLACES} places. Use {face.removeprefix('sparse_')}, or vjp and jvp, which make no matrix."
         )
-    starts = np.concatenate([[0], np.cumsum(here)])
+    starts = np.concatenate([[0], np.cumsum(is_used)])
     return sparse.csr_array((np.ones(len(take), bool), take, starts), shape=(size, rows.shape[0])) @ rows
 
 

@@ -285,11 +285,11 @@ def test_place_values_arena_is_at_most_a_fifth_above_peak(count: int) -> None:
 WRONG = (
     "import sys, numpy as np, pullback as pb\n"
     "from pullback.compiler.codegen.module_builder import ModuleBuilder\n"
-    "right = ModuleBuilder.address\n"
+    "right = ModuleBuilder.find_address\n"
     "def wrong(self, n, offset=0):\n"
     "    moved = n.number not in self.memory.slot and self.memory.layout.places[n.number].slot < 0\n"
     "    return right(self, n, offset + (int(sys.argv[1]) if moved else 0))\n"
-    "ModuleBuilder.address = wrong\n"
+    "ModuleBuilder.find_address = wrong\n"
     "f = pb.compile(lambda x, w: np.tanh(np.tanh(x @ w) @ w), cache=False)\n"
     "try:\n"
     "    f(np.ones((9, 5)), np.ones((5, 5)))\n"

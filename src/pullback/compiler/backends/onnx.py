@@ -305,8 +305,8 @@ class Onnx(Library):
         inside = np.ones((), bool)
         for axis, ((begin, end, _), n) in enumerate(zip(bounds, x.shape, strict=True)):
             if end - begin < n:
-                here = np.arange(n)
-                inside = inside & ((here >= begin) & (here < end)).reshape(
+                positions = np.arange(n)
+                inside = inside & ((positions >= begin) & (positions < end)).reshape(
                     [-1 if i == axis else 1 for i in range(x.ndim)]
                 )
         return self.select(self.enter(inside), padded, x)

@@ -172,10 +172,10 @@ class MathBuilder:
             self.flag_rare(rare, code.existing)
             return y
         any_ = self.any_lane(rare)
-        here, cold, on = code.block("usual"), code.block("rare"), code.block("on")
+        usual, cold, on = code.block("usual"), code.block("rare"), code.block("on")
         shared = dict(code.shared)
-        code.jump(here)
-        code.begin(here)
+        code.jump(usual)
+        code.begin(usual)
         code.branch(any_, cold, on, unlikely=True)
         code.begin(cold)
         # other lanes keep ``y``: a lane must not depend on its neighbours
@@ -183,7 +183,7 @@ class MathBuilder:
         code.jump(on)
         code.begin(on)
         code.shared.update(shared)  # it is computed before the branch
-        return y.like(code.op(f"phi {y.type} [{y.name}, %{here}], [{other.name}, %{cold}]"))
+        return y.like(code.op(f"phi {y.type} [{y.name}, %{usual}], [{other.name}, %{cold}]"))
 
     def flag_rare(self, rare: Value, counted: str | None) -> None:
         """Emit code that sets the module's flag ``rare`` if a lane of the mask ``counted`` needs a slow path."""

@@ -59,17 +59,17 @@ def _describe_graph(graph: Graph, seen: dict[Any, int]) -> list[str]:
     numbers: list[int] = []
     for n in graph.nodes:
         like, data = (n.kind, n.shape, n.dtype), n.data
-        it = types.get(like)
-        if it is None:
-            it = types[like] = _number_text(texts, f"{n.kind.name} {n.shape} {canonical_text(n.dtype)}")
+        type_number = types.get(like)
+        if type_number is None:
+            type_number = types[like] = _number_text(texts, f"{n.kind.name} {n.shape} {canonical_text(n.dtype)}")
         is_short = n.kind is VIEW or (n.kind is MAP and not data[1])
         key = data if n.kind is VIEW else id(data[0]) if is_short else None
-        how = views.get(key) if is_short else None
-        if how is None:
-            how = _number_text(texts, _describe_data(n, seen))
+        data_number = views.get(key) if is_short else None
+        if data_number is None:
+            data_number = _number_text(texts, _describe_data(n, seen))
             if is_short:
-                views[key] = how
-        numbers += (it, how, len(n.args))
+                views[key] = data_number
+        numbers += (type_number, data_number, len(n.args))
         numbers += [a.number for a in n.args]
     ends = f"{[n.number for n in graph.inputs]} {[n.number for n in graph.outputs]}"
     return [*texts, np.array(numbers, np.int64).tobytes().hex(), ends]
@@ -146,12 +146,12 @@ def _name_dtype(dtype: np.dtype[Any]) -> str:
 def _describe_compiler() -> str | None:
     """Return the version of the compiler, by size and time of its files; None if they cannot be read."""
     package = sys.modules[PACKAGE]
-    here = os.path.dirname(str(package.__file__))
+    folder = os.path.dirname(str(package.__file__))
     try:
-        found = sorted(file for name in PACKAGES for file in _list_files(os.path.join(here, name)))
+        files = sorted(file for name in PACKAGES for file in _list_files(os.path.join(folder, name)))
     except OSError:
         return None
-    return f"{package.__version__} {found} {sys.version} {np.__version__} {np.__file__}" if found else None
+    return f"{package.__version__} {files} {sys.version} {np.__version__} {np.__file__}" if files else None
 
 
 def _list_files(folder: str) -> Iterator[tuple[str, int, int]]:

@@ -82,8 +82,8 @@ class Cache:
         """Return what was kept under a key; None if it is missing or damaged."""
         path = self._find_path(key)
         try:
-            here = os.lstat(self.path)
-            if not stat.S_ISDIR(here.st_mode) or not self._is_ours(here):
+            status = os.lstat(self.path)
+            if not stat.S_ISDIR(status.st_mode) or not self._is_ours(status):
                 return None
             handle = os.open(path, os.O_RDONLY | READING)
         except (OSError, ValueError):

@@ -178,9 +178,9 @@ def get_translator(target: Target) -> Translator:
 
 @lru_cache(1)
 def _get_linker() -> Any:
-    here = get_translator(get_own_target())
+    translator = get_translator(get_own_target())
     # On ARM the older linker may put sections further apart than their relocations reach, which ends the process.
-    return here.llvm.create_lljit_compiler(here.machine, use_jit_link=is_arm())
+    return translator.llvm.create_lljit_compiler(translator.machine, use_jit_link=is_arm())
 
 
 def compile_object(
@@ -189,9 +189,9 @@ def compile_object(
     """Return the object code of a module, and the milliseconds of each part of compiling it."""
     with _lock:
         begin = perf_counter()
-        here = get_translator(target or get_target())
+        translator = get_translator(target or get_target())
         started = (perf_counter() - begin) * 1e3
-        code, spent = here.emit_object(text, effort, longest_block)
+        code, spent = translator.emit_object(text, effort, longest_block)
     return code, {**({"start": started} if started > 1 else {}), **spent}
 
 

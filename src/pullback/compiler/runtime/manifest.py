@@ -90,8 +90,8 @@ def pack_contents(contents: Contents, traced: Graph) -> bytes | None:
     manifest, arrays, _ = contents
     if any(s.dtype.kind not in "biufc" for s in manifest.slots):
         return None
-    there = {_fingerprint(n.data): n.number for n in traced.nodes if n.kind is CONSTANT} if arrays else {}
-    found = [(slot, there.get(_fingerprint(x), -1), x) for slot, x in arrays.items()]
+    numbers = {_fingerprint(n.data): n.number for n in traced.nodes if n.kind is CONSTANT} if arrays else {}
+    found = [(slot, numbers.get(_fingerprint(x), -1), x) for slot, x in arrays.items()]
     if sum(x.nbytes for _, at, x in found if at < 0) > MAX_CONSTANT_BYTES:
         return None
     manifest = replace(

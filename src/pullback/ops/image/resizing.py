@@ -133,25 +133,25 @@ def _resize_bilinear(
     images: Array, size: Sequence[Any], align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:
     due = _infer_resized_shape("resize_bilinear", images.shape, size, align_corners, half_pixel_centers)
-    x, way = _as_floats(images), (bool(align_corners), bool(half_pixel_centers))
+    x, alignment = _as_floats(images), (bool(align_corners), bool(half_pixel_centers))
     for axis in (x.ndim - 3, x.ndim - 2):
         new, old = due[axis], x.shape[axis]
         if _is_product_faster(x, axis, new):
-            x = _multiply_along_axis(_make_weight_matrix(new, old, *way, x.dtype.char), x, axis)
+            x = _multiply_along_axis(_make_weight_matrix(new, old, *alignment, x.dtype.char), x, axis)
         else:
-            x = _interpolate(x, _find_neighbours(new, old, *way), axis)
+            x = _interpolate(x, _find_neighbours(new, old, *alignment), axis)
     return x
 
 
 def _pull_bilinear(x: Array, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
     due = _infer_resized_shape("resize_bilinear_grad", x.shape, size, align_corners, half_pixel_centers)
-    way = (bool(align_corners), bool(half_pixel_centers))
+    alignment = (bool(align_corners), bool(half_pixel_centers))
     for axis in (x.ndim - 2, x.ndim - 3):
         new, old = x.shape[axis], due[axis]
         if _is_product_faster(x, axis, old):
-            x = _multiply_along_axis(_make_weight_matrix(new, old, *way, x.dtype.char).T, x, axis)
+            x = _multiply_along_axis(_make_weight_matrix(new, old, *alignment, x.dtype.char).T, x, axis)
         else:
-            x = _pull_interpolation(x, _find_neighbours(new, old, *way), axis, old)
+            x = _pull_interpolation(x, _find_neighbours(new, old, *alignment), axis, old)
     return x
 
 
@@ -212,9 +212,9 @@ def _add_selected(x: Value, pairs: Sequence[tuple[Any, Any]], axis: int, n: int)
 
 
 def _list_samples() -> list[Sample]:
-    ways: list[dict[str, Any]] = [{}, {"align_corners": True}, {"half_pixel_centers": True}]
+    parameter_sets: list[dict[str, Any]] = [{}, {"align_corners": True}, {"half_pixel_centers": True}]
     sizes = [((1, 2, 2, 1), [3, 3]), ((2, 4, 3, 2), (2, 5)), ((3, 2, 2), [1, 4]), ((1, 1, 2, 1), [3, 2])]
-    some = [((shape,), {"size": size, **way}) for shape, size in sizes for way in ways]
+    some = [((shape,), {"size": size, **alignment}) for shape, size in sizes for alignment in parameter_sets]
     return [*some, (((0, 2, 2, 1),), {"size": [3, 3]})]
 
 

@@ -63,9 +63,10 @@ class Matrices(Acts):
 
     def __init__(
         self, out: Callable[..., Sequence[int]], shapes: Sequence[Shape], square: bool = True,
-        fill: Any = make_matrices, ways: Sequence[dict[str, Any]] = ({},), complex: Any = make_complex_matrices,
+        fill: Any = make_matrices, parameter_sets: Sequence[dict[str, Any]] = ({},),
+        complex: Any = make_complex_matrices,
     ) -> None:  # fmt: skip
-        self.out, self.shapes, self.square, self.fill, self.ways = out, shapes, square, fill, ways
+        self.out, self.shapes, self.square, self.fill, self.parameter_sets = out, shapes, square, fill, parameter_sets
         self.complex = complex  # makes complex matrices for one more sample; or None
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
@@ -81,10 +82,14 @@ class Matrices(Acts):
         return batch_leading_axes(op, args, on, params)
 
     def samples(self) -> list[Sample]:
-        samples: list[Sample] = [((self.fill(*shape),), way) for way in self.ways for shape in self.shapes]
+        samples: list[Sample] = [
+            ((self.fill(*shape),), params) for params in self.parameter_sets for shape in self.shapes
+        ]
         if self.complex is not None:
             samples += [
-                ((self.complex(*shape),), self.ways[0]) for shape in self.shapes if len(shape) == 3 or shape[0] == 4
+                ((self.complex(*shape),), self.parameter_sets[0])
+                for shape in self.shapes
+                if len(shape) == 3 or shape[0] == 4
             ]
         return samples
 
@@ -101,8 +106,8 @@ columns = broadcast("(m,m),(m,n)->(m,n)")
 class Systems(Acts):
     """How an op of equations ``x @ z = y`` acts: ``y`` may be a vector; leading axes broadcast."""
 
-    def __init__(self, ways: Sequence[dict[str, Any]] = ({},)) -> None:
-        self.ways = ways
+    def __init__(self, parameter_sets: Sequence[dict[str, Any]] = ({},)) -> None:
+        self.parameter_sets = parameter_sets
 
     def shape(self, name: str, shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
         x, y = shapes
@@ -132,8 +137,10 @@ class Systems(Acts):
             ((3, 3), (3, 2)), ((3, 3), (3,)), ((2, 3, 3), (3,)), ((2, 3, 3), (2, 3, 1)), ((2, 1, 2, 2), (3, 2, 2)),
             ((2, 2), (3, 2, 4)), ((0, 2, 2), (2, 1)), ((0, 0), (0, 2)), ((1, 1), (1,)),
         ]  # fmt: skip
-        samples: list[Sample] = [((make_matrices(*x), y), way) for way in self.ways for x, y in pairs]
-        return samples + [((make_complex_matrices(2, 3, 3), y), way) for way in self.ways for y in ((3,), (2, 3, 1))]
+        samples: list[Sample] = [((make_matrices(*x), y), params) for params in self.parameter_sets for x, y in pairs]
+        return samples + [
+            ((make_complex_matrices(2, 3, 3), y), params) for params in self.parameter_sets for y in ((3,), (2, 3, 1))
+        ]
 
 
 # ---- errors

@@ -61,11 +61,11 @@ def find_cheapest_order(sizes: tuple[int, ...]) -> tuple[int, Any]:
     last = len(sizes) - 2
     if not last:
         return 0, 0
-    ways = []
+    splits = []
     for k in range(1, last + 1):
         (left, a), (right, b) = find_cheapest_order(sizes[: k + 1]), find_cheapest_order(sizes[k:])
-        ways.append((left + right + sizes[0] * sizes[k] * sizes[-1], k, a, b))
-    cost, k, a, b = min(ways, key=lambda way: way[:2])
+        splits.append((left + right + sizes[0] * sizes[k] * sizes[-1], k, a, b))
+    cost, k, a, b = min(splits, key=lambda split: split[:2])
     return cost, (a, shift_order(b, k))
 
 

@@ -145,7 +145,7 @@ def diag_part_vjp(g: Value, x_shape: Shape, k: int) -> Any:
 
 @op(
     take_diagonal,
-    acts=Diagonals(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3), (2, 1, 2)], square=False, ways=WIDTHS),
+    acts=Diagonals(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3), (2, 1, 2)], square=False, parameter_sets=WIDTHS),
     d=linear(diag_part_vjp),
     lower=made_of(compose_diagonal),
 )
@@ -256,7 +256,7 @@ def band_part_vjp(g: Value, num_lower: int, num_upper: int) -> Any:
 
 @op(
     keep_band,
-    acts=Matrices(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3)], square=False, ways=BANDS),
+    acts=Matrices(lambda m, n: (m, n), [(3, 3), (2, 4, 3), (0, 3)], square=False, parameter_sets=BANDS),
     d=linear(band_part_vjp),
     lower=made_of(keep_band),
 )

@@ -173,7 +173,7 @@ def halve_diagonal(x: Value) -> Any:
         lambda m, n: (m, n),
         SQUARE,
         fill=make_positive_matrices,
-        ways=({}, {"upper": True}),
+        parameter_sets=({}, {"upper": True}),
         complex=make_complex_positive_matrices,
     ),
     d=rule(
@@ -202,7 +202,9 @@ def factor_triangle(x: Array, upper: bool = False) -> Any:
 
 @op(
     factor_triangle,
-    acts=Matrices(lambda m, n: (m, n), SQUARE, fill=make_positive_matrices, ways=({}, {"upper": True}), complex=None),
+    acts=Matrices(
+        lambda m, n: (m, n), SQUARE, fill=make_positive_matrices, parameter_sets=({}, {"upper": True}), complex=None
+    ),
     d=rule(
         lambda g, z, upper: T(pull_triangle_factor(T(g), T(z))) if upper else pull_triangle_factor(g, z),
         jvp=lambda dx, z, upper: T(push_triangle_factor(T(dx), T(z))) if upper else push_triangle_factor(dx, z),

@@ -89,7 +89,7 @@ class TopologyWriter:
     def describe_model(self, model: Any) -> Config:
         """Return the JSON data of a model."""
         self._name_layers(model, model.name)
-        every = list(model.every_layer())
+        every = list(model.iterate_layers())
         self._has_masks = any(is_kind(one, "Masking") or getattr(one, "mask_zero", False) for one in every)
         return self.describe_layer(model)
 

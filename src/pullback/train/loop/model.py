@@ -63,5 +63,5 @@ class TrainableModel(StoredModel, Protocol):
     def list_structure(self) -> list[object]:
         """Return all its layers and variables, each followed by whether it is trained."""
 
-    def generators(self) -> Iterator[np.random.Generator]:
+    def iterate_generators(self) -> Iterator[np.random.Generator]:
         """Iterate over the random generators of layers with a seed."""

@@ -73,29 +73,29 @@ NAMES_OF_FUNCTIONS: dict[Any, str] = {getattr(functions, name): name for name in
 }
 
 
-def find_loss(given: str | Function | Loss, subject: str = "compile: loss") -> Loss:
+def find_loss(identifier: str | Function | Loss, subject: str = "compile: loss") -> Loss:
     """Return the loss of a name, TensorFlow.js's and Keras's too, or of a function of ``y_true`` and ``y_pred``.
 
     >>> find_loss("sparseCategoricalCrossentropy").sparse
     True
     """
-    if (loss := _find_object(given, Loss, LOSS_CLASSES, subject)) is not None:
+    if (loss := _find_object(identifier, Loss, LOSS_CLASSES, subject)) is not None:
         return loss
-    if isinstance(given, str):
-        return _find_named_loss(given, subject)
-    if (name := _find_function_name(given)) is not None:
+    if isinstance(identifier, str):
+        return _find_named_loss(identifier, subject)
+    if (name := _find_function_name(identifier)) is not None:
         return FunctionLoss(getattr(functions, name), name)
-    if not callable(given):
-        raise _make_unknown_error(subject, given, [*LOSS_FUNCTIONS, *ALIASES])
-    return FunctionLoss(partial(_call_user_function, given), _get_display_name(given, "loss"))
+    if not callable(identifier):
+        raise _make_unknown_error(subject, identifier, [*LOSS_FUNCTIONS, *ALIASES])
+    return FunctionLoss(partial(_call_user_function, identifier), _get_display_name(identifier, "loss"))
 
 
-def _find_named_loss(given: str, subject: str) -> Loss:
-    key = _spell(given)
+def _find_named_loss(identifier: str, subject: str) -> Loss:
+    key = _spell(identifier)
     if key in CROSS_ENTROPIES:
         return FunctionLoss(_compute_cross_entropy, "crossentropy")
     if key not in LOSS_NAMES:
-        raise _make_unknown_error(subject, given, [*LOSS_FUNCTIONS, *ALIASES])
+        raise _make_unknown_error(subject, identifier, [*LOSS_FUNCTIONS, *ALIASES])
     return FunctionLoss(getattr(functions, LOSS_NAMES[key]), LOSS_NAMES[key])
 
 
@@ -120,7 +120,7 @@ METRIC_CLASSES: dict[str, type[Metric]] = {
 }
 
 
-def find_metric(given: MetricLike, loss: Loss | None, subject: str = "compile: metrics") -> Metric:
+def find_metric(identifier: MetricLike, loss: Loss | None, subject: str = "compile: metrics") -> Metric:
     """Return the metric of a name or a function; ``"accuracy"`` is the one that fits the loss.
 
     A name stays as it is written; a metric of several batches is exact: precision, recall, AUC.
@@ -129,40 +129,40 @@ def find_metric(given: MetricLike, loss: Loss | None, subject: str = "compile: m
     >>> accuracy.name, accuracy(np.array([0, 1]), np.array([[3.0, 1], [3, 1]]))
     ('acc', 0.5)
     """
-    if (metric := _find_object(given, Metric, METRIC_CLASSES, subject)) is not None:
+    if (metric := _find_object(identifier, Metric, METRIC_CLASSES, subject)) is not None:
         return metric
-    if isinstance(given, str):
-        return _find_named_metric(given, loss, subject)
-    if not callable(given):
-        raise _make_unknown_error(subject, given, _list_metric_names())
-    name = _find_library_name(given)
+    if isinstance(identifier, str):
+        return _find_named_metric(identifier, loss, subject)
+    if not callable(identifier):
+        raise _make_unknown_error(subject, identifier, _list_metric_names())
+    name = _find_library_name(identifier)
     if name in ("precision", "recall", "r2_score", "binary_accuracy"):
         return _find_named_metric(name, loss, subject)
     if name is not None:
         return FunctionMetric(getattr(functions, name), name)
-    return FunctionMetric(partial(_call_user_function, given), _get_display_name(given, "metric"))
+    return FunctionMetric(partial(_call_user_function, identifier), _get_display_name(identifier, "metric"))
 
 
-def _find_named_metric(given: str, loss: Loss | None, subject: str) -> Metric:
-    key = _spell(given)
+def _find_named_metric(identifier: str, loss: Loss | None, subject: str) -> Metric:
+    key = _spell(identifier)
     if key in ACCURACIES:
-        return FunctionMetric(partial(_compute_accuracy, loss), given)
+        return FunctionMetric(partial(_compute_accuracy, loss), identifier)
     if key in CROSS_ENTROPIES:
-        return FunctionMetric(_compute_cross_entropy, given)
+        return FunctionMetric(_compute_cross_entropy, identifier)
     limit = 0.0 if loss is not None and loss.logits else 0.5  # the prediction that means one half
     if key == "binaryaccuracy":
-        return FunctionMetric(functions.binary_accuracy, given, threshold=limit)
+        return FunctionMetric(functions.binary_accuracy, identifier, threshold=limit)
     if key in ("precision", "recall"):
         kind = metrics.Precision if key == "precision" else metrics.Recall
-        return kind(limit, name=given)
+        return kind(limit, name=identifier)
     if key in MEAN_METRICS:
-        return FunctionMetric(getattr(functions, MEAN_METRICS[key]), given)
+        return FunctionMetric(getattr(functions, MEAN_METRICS[key]), identifier)
     if key in METRIC_CLASSES:
         try:
-            return METRIC_CLASSES[key](name=given)
+            return METRIC_CLASSES[key](name=identifier)
         except TypeError as error:
-            raise ArgumentError(f"{subject}: {given!r} needs arguments: give the metric itself. {error}") from None
-    raise _make_unknown_error(subject, given, _list_metric_names())
+            raise ArgumentError(f"{subject}: {identifier!r} needs arguments: give the metric itself. {error}") from None
+    raise _make_unknown_error(subject, identifier, _list_metric_names())
 
 
 def _list_metric_names() -> list[str]:
@@ -182,42 +182,42 @@ def _compute_accuracy(loss: Loss | None, y: Value, prediction: Value) -> Any:
     return functions.categorical_accuracy(y, prediction)
 
 
-def _find_object(given: Any, kind: type[Kind], classes: Mapping[str, type[Kind]], subject: str) -> Kind | None:
+def _find_object(identifier: Any, kind: type[Kind], classes: Mapping[str, type[Kind]], subject: str) -> Kind | None:
     """Return a loss or metric that is given itself, as its class, or as files have it; None for any other."""
-    if isinstance(given, kind):
-        return given
-    if isinstance(given, type) and issubclass(given, kind):
-        return given()
-    if not _is_described(given):
+    if isinstance(identifier, kind):
+        return identifier
+    if isinstance(identifier, type) and issubclass(identifier, kind):
+        return identifier()
+    if not _is_described(identifier):
         return None
-    described = classes.get(_spell(given["class_name"]))
+    described = classes.get(_spell(identifier["class_name"]))
     if described is None:
-        raise _make_unknown_error(subject, given["class_name"], [one.__name__ for one in classes.values()])
-    return described(**given.get("config", {}))
+        raise _make_unknown_error(subject, identifier["class_name"], [one.__name__ for one in classes.values()])
+    return described(**identifier.get("config", {}))
 
 
-def _find_function_name(given: object) -> str | None:
+def _find_function_name(identifier: object) -> str | None:
     """Return the name of a loss function of the library; None for any other function."""
-    inner = getattr(given, "__wrapped__", given)
-    return next((name for function, name in NAMES_OF_FUNCTIONS.items() if function in (given, inner)), None)
+    inner = getattr(identifier, "__wrapped__", identifier)
+    return next((name for function, name in NAMES_OF_FUNCTIONS.items() if function in (identifier, inner)), None)
 
 
-def _find_library_name(given: object) -> str | None:
+def _find_library_name(identifier: object) -> str | None:
     """Return the name of a loss or metric function of the library; None for any other function."""
-    inner = getattr(given, "__wrapped__", given)
+    inner = getattr(identifier, "__wrapped__", identifier)
     name = getattr(inner, "__name__", "")
-    return name if getattr(functions, name, None) is inner else _find_function_name(given)
+    return name if getattr(functions, name, None) is inner else _find_function_name(identifier)
 
 
-def _make_unknown_error(subject: str, given: object, known: list[str]) -> ArgumentError:
+def _make_unknown_error(subject: str, identifier: object, known: list[str]) -> ArgumentError:
     return ArgumentError(
-        f"{subject}: got {given!r}.{did_you_mean(given, known)} Expected a function of (y_true, y_pred), or one of "
-        f"{', '.join(known)}."
+        f"{subject}: got {identifier!r}.{did_you_mean(identifier, known)} Expected a function of (y_true, y_pred), or "
+        f"one of {', '.join(known)}."
     )
 
 
-def _get_display_name(given: object, otherwise: str) -> str:
-    name = getattr(given, "__name__", None) or getattr(given, "name", None)
+def _get_display_name(identifier: object, otherwise: str) -> str:
+    name = getattr(identifier, "__name__", None) or getattr(identifier, "name", None)
     return name.strip("<>") if isinstance(name, str) else otherwise
 
 
@@ -474,23 +474,23 @@ def describe_settings(settings: Settings) -> dict[str, Any] | None:
     }
 
 
-def describe_objective(given: Any) -> Any:
+def describe_objective(identifier: Any) -> Any:
     """Return a loss or metric, or a structure of them, by name or by class and arguments; else raise LookupError."""
-    if given is None or isinstance(given, str) or _is_described(given):
-        return given
-    if isinstance(given, Mapping):
-        return {name: describe_objective(one) for name, one in given.items()}
-    if isinstance(given, list | tuple):
-        return [describe_objective(one) for one in given]
-    kind = given if isinstance(given, type) else type(given)
+    if identifier is None or isinstance(identifier, str) or _is_described(identifier):
+        return identifier
+    if isinstance(identifier, Mapping):
+        return {name: describe_objective(one) for name, one in identifier.items()}
+    if isinstance(identifier, list | tuple):
+        return [describe_objective(one) for one in identifier]
+    kind = identifier if isinstance(identifier, type) else type(identifier)
     if issubclass(kind, Loss | Metric) and kind not in (FunctionLoss, FunctionMetric):
-        config = {} if kind is given else given.get_config()
+        config = {} if kind is identifier else identifier.get_config()
         called = name_custom(kind) or kind.__name__
         return {"class_name": called, "config": {key: _as_json(x) for key, x in config.items()}}
-    name = _find_library_name(given)
+    name = _find_library_name(identifier)
     if name is not None:
         return name
-    custom_name = name_custom(given)
+    custom_name = name_custom(identifier)
     if custom_name is None:
         raise LookupError
     return {"class_name": "function", "config": custom_name}
@@ -505,24 +505,24 @@ def _is_described(x: Any) -> bool:
     return isinstance(x, Mapping) and "class_name" in x
 
 
-def resolve_custom(given: Any) -> Any:
+def resolve_custom(identifier: Any) -> Any:
     """Return losses or metrics with the user's own in place of the names and descriptions that files have for them."""
-    if isinstance(given, Mapping) and not _is_described(given):
-        return {name: resolve_custom(one) for name, one in given.items()}
-    if isinstance(given, list | tuple):
-        return [resolve_custom(one) for one in given]
-    custom = _find_own(given)
-    return given if custom is None else custom
+    if isinstance(identifier, Mapping) and not _is_described(identifier):
+        return {name: resolve_custom(one) for name, one in identifier.items()}
+    if isinstance(identifier, list | tuple):
+        return [resolve_custom(one) for one in identifier]
+    custom = _find_own(identifier)
+    return identifier if custom is None else custom
 
 
-def _find_own(given: Any) -> Any:
+def _find_own(identifier: Any) -> Any:
     """Return the loss or metric of the user's, or the class of one, that a name or a description means; or None."""
-    if not _is_described(given):
-        return find_custom(given)
-    if given["class_name"] == "function":
-        return find_function(given["config"], "what it was compiled with")
-    custom = find_custom(given["class_name"])
+    if not _is_described(identifier):
+        return find_custom(identifier)
+    if identifier["class_name"] == "function":
+        return find_function(identifier["config"], "what it was compiled with")
+    custom = find_custom(identifier["class_name"])
     if not isinstance(custom, type):
         return custom
-    config, make = given.get("config", {}), getattr(custom, "from_config", None)
+    config, make = identifier.get("config", {}), getattr(custom, "from_config", None)
     return custom(**config) if make is None else make(config)

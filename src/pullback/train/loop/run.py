@@ -121,7 +121,7 @@ class TrainingRun:
             "results": None if self.results is None else self.results.state(),
             "data": self.batches.state(),
             "random": random.get_state(),
-            "generators": [g.bit_generator.state for g in self.model.generators()],
+            "generators": [g.bit_generator.state for g in self.model.iterate_generators()],
             "history": self.history.history,
             "epochs": self.history.epochs,
             "places": self.history.places,
@@ -151,7 +151,7 @@ class TrainingRun:
         self.history.steps = self.steps
         self.callbacks.restore(remembered)
         random.set_state(state["random"])
-        for generator, position in zip(self.model.generators(), state["generators"], strict=True):
+        for generator, position in zip(self.model.iterate_generators(), state["generators"], strict=True):
             generator.bit_generator.state = position
 
     # ---- training

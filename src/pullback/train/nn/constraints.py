@@ -129,16 +129,16 @@ BY_NAME: dict[str, Callable[..., Constraint]] = {
 }  # fmt: skip
 
 
-def constraint(given: ConstraintLike, subject: str = "constraint") -> Callable[[Any], Any]:
+def constraint(identifier: ConstraintLike, subject: str = "constraint") -> Callable[[Any], Any]:
     """Return the constraint of a name, a constraint itself, or any function of a variable.
 
-    - given: the name, also as TensorFlow.js spells it, or the function.
+    - identifier: the name, also as TensorFlow.js spells it, or the function.
     - subject: what it is for, named in errors.
 
     >>> pb.constraints.constraint("maxNorm")
     MaxNorm(max_value=2.0, axis=0)
     """
-    found: Callable[[Any], Any] = find_function(given, BY_NAME, subject, "constraint", "the variable")
+    found: Callable[[Any], Any] = find_function(identifier, BY_NAME, subject, "constraint", "the variable")
     return found
 
 

@@ -308,16 +308,16 @@ BY_NAME: dict[str, Callable[..., Initializer]] = {
 }  # fmt: skip
 
 
-def initializer(given: InitializerLike, subject: str = "initializer") -> Callable[[Shape, Any], Any]:
+def initializer(identifier: InitializerLike, subject: str = "initializer") -> Callable[[Shape, Any], Any]:
     """Return the initializer of a name, TensorFlow.js's too; an initializer or any function of shape and dtype is kept.
 
-    given: a name, an object or None.
+    identifier: a name, an object or None.
     subject: what it is for, in errors.
 
     >>> pb.initializers.initializer("glorotUniform")
     VarianceScaling(scale=1.0, mode='fan_avg', distribution='uniform', seed=None)
     """
-    found: Callable[[Shape, Any], Any] = find_function(given, BY_NAME, subject, "initializer", "shape and dtype")
+    found: Callable[[Shape, Any], Any] = find_function(identifier, BY_NAME, subject, "initializer", "shape and dtype")
     return found
 
 

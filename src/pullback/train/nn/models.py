@@ -252,7 +252,7 @@ class Model(Layer):
 
     def list_metrics(self) -> list[Metric]:
         """Return the metrics that its layers, and itself, have in attributes, and update in ``call``."""
-        every = (x for layer in self.every_layer() for x in vars(layer).values() if isinstance(x, Metric))
+        every = (x for layer in self.iterate_layers() for x in vars(layer).values() if isinstance(x, Metric))
         return list(dict.fromkeys(x for x in every if not x.keeps_state))
 
     @property

@@ -17,19 +17,19 @@ REFUSED = {
 }
 
 
-def as_layer_dtype(given: Any, subject: str) -> np.dtype[Any]:
+def as_layer_dtype(dtype: Any, subject: str) -> np.dtype[Any]:
     """Return the dtype of a layer's variables, inputs and outputs.
 
     >>> as_layer_dtype("float64", "dense")
     dtype('float64')
     """
-    name = getattr(given, "name", given)
+    name = getattr(dtype, "name", dtype)
     if isinstance(name, str) and name in REFUSED:
         raise ArgumentError(f"{subject}: {name!r}: {REFUSED[name]}. There are float16, float32 and float64.")
     try:
-        found: np.dtype[Any] = np.dtype(given)
+        found: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
-        raise ArgumentError(f"{subject}: dtype must be one of NumPy's, as 'float32', got {given!r}.") from None
+        raise ArgumentError(f"{subject}: dtype must be one of NumPy's, as 'float32', got {dtype!r}.") from None
     return found
 
 

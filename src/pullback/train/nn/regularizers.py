@@ -130,16 +130,16 @@ BY_NAME: dict[str, Callable[..., Regularizer]] = {
 }  # fmt: skip
 
 
-def regularizer(given: RegularizerLike, subject: str = "regularizer") -> Callable[[Any], Any]:
+def regularizer(identifier: RegularizerLike, subject: str = "regularizer") -> Callable[[Any], Any]:
     """Return the regularizer of a name, a regularizer itself, or any function of a variable.
 
-    given: a name, an object or None.
+    identifier: a name, an object or None.
     subject: what it is for, in errors.
 
     >>> pb.regularizers.regularizer("l1l2")
     L1L2(l1=0.01, l2=0.01)
     """
-    found: Callable[[Any], Any] = find_function(given, BY_NAME, subject, "regularizer", "the variable")
+    found: Callable[[Any], Any] = find_function(identifier, BY_NAME, subject, "regularizer", "the variable")
     return found
 
 

@@ -17,19 +17,19 @@ NAMES = [name for name in optimizers.__all__ if name != "loss_scale_optimizer"]
 SPELLINGS = {name.replace("_", ""): name for name in NAMES}
 
 
-def as_optimizer(given: Optimizer | str | None) -> Optimizer:
+def as_optimizer(identifier: Optimizer | str | None) -> Optimizer:
     """Return an optimizer; for a name, in any spelling, one with default arguments.
 
     >>> as_optimizer("RMSprop").name
     'rmsprop'
     """
-    if isinstance(given, Optimizer):
-        return given
-    name = SPELLINGS.get(given.replace("_", "").lower()) if isinstance(given, str) else None
+    if isinstance(identifier, Optimizer):
+        return identifier
+    name = SPELLINGS.get(identifier.replace("_", "").lower()) if isinstance(identifier, str) else None
     if name is None:
         raise ArgumentError(
-            f"compile: optimizer must be one of pb.train's, or one of the names {', '.join(NAMES)}; got {given!r}."
-            f"{did_you_mean(given, NAMES)}"
+            f"compile: optimizer must be one of pb.train's, or one of the names {', '.join(NAMES)}; got {identifier!r}."
+            f"{did_you_mean(identifier, NAMES)}"
         )
     optimizer: Optimizer = getattr(optimizers, name)(*DEFAULTS.get(name, ()))
     return optimizer

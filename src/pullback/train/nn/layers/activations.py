@@ -132,20 +132,20 @@ BY_NAME: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def find_activation(given: ActivationLike, subject: str) -> Callable[[Any], Any]:
+def find_activation(identifier: ActivationLike, subject: str) -> Callable[[Any], Any]:
     """Return the activation function of a name, of ``None`` (the identity), or of a function itself.
 
     >>> find_activation("tanh", "dense")(0.0)
     np.float64(0.0)
     """
-    function: Callable[[Any], Any] | None = given if callable(given) else find_custom(given)
+    function: Callable[[Any], Any] | None = identifier if callable(identifier) else find_custom(identifier)
     if function is not None:
         return function
-    name = "linear" if given is None else snake_case(str(given))
+    name = "linear" if identifier is None else snake_case(str(identifier))
     name = {"log_soft_max": "log_softmax", "hard_swish": "hard_silu"}.get(name, name)
     if name not in BY_NAME:
         raise ArgumentError(
-            f"{subject}: activation must be a function or one of {', '.join(BY_NAME)}, got {given!r}."
+            f"{subject}: activation must be a function or one of {', '.join(BY_NAME)}, got {identifier!r}."
             f"{did_you_mean(name, BY_NAME)}"
         )
     return BY_NAME[name]

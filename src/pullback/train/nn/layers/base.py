@@ -99,7 +99,7 @@ class Layer(Configurable):
 
     _internal: ClassVar[tuple[str, ...]] = (  # what dir() of a layer does not list
         "add_weight_by_arguments", "argument_checks", "build_for", "call_with_masks", "check_inputs",
-        "collect_variables", "every_layer", "generators", "iterate_parts", "kind", "list_metrics",
+        "collect_variables", "iterate_generators", "iterate_layers", "iterate_parts", "kind", "list_metrics",
         "list_structure", "max_inputs", "min_inputs", "mixes_examples", "numbered", "parts",
         "penalties", "rank", "register_call", "registered_name", "registry", "runs_on_host",
         "several", "shapes", "split_host_layers", "stack", "takes_list_of", "whole",
@@ -628,14 +628,14 @@ class Layer(Configurable):
 
     def _compute_penalties(self) -> list[Any]:
         """Return the values of the regularizers of this layer and its parts; a shared layer counts once."""
-        layers = {id(layer): layer for layer in self.every_layer()}.values()
+        layers = {id(layer): layer for layer in self.iterate_layers()}.values()
         return [cost(v) for layer in layers for v, cost in vars(layer).get("_penalized", ())]
 
-    def every_layer(self) -> Iterator[Layer]:
+    def iterate_layers(self) -> Iterator[Layer]:
         """Iterate over this layer, its layers, and theirs."""
         yield self
         for layer in self._list_inner_layers():
-            yield from layer.every_layer()
+            yield from layer.iterate_layers()
 
     def _list_inner_layers(self) -> list[Layer]:
         return [part for part in self.iterate_parts() if isinstance(part, Layer)]
@@ -651,9 +651,9 @@ class Layer(Configurable):
                 _list_structure(value, found)
         return found
 
-    def generators(self) -> Iterator[np.random.Generator]:
+    def iterate_generators(self) -> Iterator[np.random.Generator]:
         """Iterate over the random generators of layers with a seed, whose states checkpoints store."""
-        for layer in self.every_layer():
+        for layer in self.iterate_layers():
             yield from (x for x in vars(layer).values() if isinstance(x, np.random.Generator))
 
     def get_weights(self) -> list[Any]:

@@ -152,7 +152,7 @@ class TimeDistributed(Wrapper):
         batch, steps, *rest = x.shape
         if not steps:
             raise ShapeError("there are no steps in the sequence.")
-        if mask is None and not any(part.mixes_examples(training) for part in self.layer.every_layer()):
+        if mask is None and not any(part.mixes_examples(training) for part in self.layer.iterate_layers()):
             y = self.layer(np.reshape(x, (batch * steps, *rest)))  # all steps as one batch
             return np.reshape(y, (batch, steps, *y.shape[1:]))
         takes = mask is not None and mask.ndim > 1
