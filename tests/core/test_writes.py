@@ -811,6 +811,59 @@ def test_new_tensors_without_axes_are_arrays(make: Any) -> None:
     assert pb.compile(f)(2.0) == (start + 2.0) * 3.0
 
 
+WITHOUT_AXES: dict[str, Callable[[Any, Any], Any]] = {  # of a vector and a number, or an array without axes
+    "broadcast_arrays": lambda x, s: np.broadcast_arrays(s, 1.0)[0], "ellipsis": lambda x, s: s[...],
+    "constant": lambda x, s: np.broadcast_arrays(s, 1.0)[1], "real_if_close": lambda x, s: np.real_if_close(s),
+    "tile": lambda x, s: np.tile(s, ()), "resize": lambda x, s: np.resize(x, ()), "flip": lambda x, s: np.flip(s),
+    "view": lambda x, s: s.view(), "choose": lambda x, s: np.choose(0, [s, s]),
+    "einsum": lambda x, s: np.einsum("->", s), "einsum_path": lambda x, s: np.einsum("i,i,i", x, x, x, optimize=True),
+    "multi_dot": lambda x, s: np.linalg.multi_dot([x, np.outer(x, x), x]),
+    "nan_to_num": lambda x, s: np.nan_to_num(np.copy(s), copy=False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITHOUT_AXES)
+@pytest.mark.parametrize("number", [True, False])
+def test_results_without_axes_are_arrays_or_numbers_as_in_numpy(name: str, number: bool) -> None:
+    def f(x: Any) -> Any:
+        x = x * 1.0
+        s = x[0] if number else x[0, ...]
+        made = WITHOUT_AXES[name](x, s)
+        second = made
+        made += 0.5
+        return np.stack([made, second, s * 1.0, x[0]])
+
+    x = np.array([0.3, 0.7, 0.9])
+    value = f(x)
+    for found in (f(pb.tensor(x)), pb.jvp(f, [x], [x])[0], pb.vmap(f)(x[None])[0], pb.compile(f)(x)):
+        np.testing.assert_allclose(found, value)
+    slope = gradient(lambda x: np.sum(f(x) * [1.0, 2.0, 3.0, 4.0]), x)
+    np.testing.assert_allclose(pb.grad(lambda x: np.sum(f(x) * [1.0, 2.0, 3.0, 4.0]))(x), slope, atol=1e-7)
+
+
+def test_broadcast_arrays_of_same_shape_is_seen_by_other_names() -> None:
+    def f(x: Any) -> Any:
+        a = x * 2.0
+        b, _ = np.broadcast_arrays(a, 1.0)
+        b[0] = 5.0
+        return np.sum(a * a)
+
+    x = np.array([1.0, 2.0])
+    assert f(x) == 41.0
+    for found, slope in (pb.value_and_grad(f)(x), pb.compile(pb.value_and_grad(f))(x)):
+        assert found == 41.0
+        np.testing.assert_array_equal(slope, [0.0, 16.0])
+
+
+def test_fill_of_number_raises() -> None:
+    with pytest.raises(ArgumentError, match="x is a number, which NumPy leaves as it is"):
+        pb.grad(lambda x: (x * 1.0)[0].fill(2.0))(np.ones(2))
+    made = pb.zeros(())
+    second = made
+    made.fill(2.0)
+    assert second == 2.0
+
+
 def test_where_inside_of_functions_gives_numbers() -> None:
     def f(x: Any) -> Any:
         made = pb.scipy.special.xlog1py(x, x)

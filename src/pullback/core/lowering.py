@@ -56,7 +56,7 @@ class view:
 
     By default every element of the base is in the view once, and the op's own adjoint maps the value to the base.
     ``is_view(**params)``: whether NumPy returns a view and not a copy; ``by_layout``: whether this also depends on the
-    layout of the elements in memory.
+    layout of the elements in memory.  ``is_array(**params)``: whether a result without axes is an array, not a number.
     """
 
     def __init__(
@@ -64,8 +64,9 @@ class view:
         put: Callable[..., Any] | str | None = "adjoint",
         is_view: Callable[..., bool] = lambda **params: True,
         by_layout: bool = False,
+        is_array: Callable[..., bool] = lambda **params: True,
     ) -> None:
-        self.put, self.is_view, self.by_layout = put, is_view, by_layout
+        self.put, self.is_view, self.by_layout, self.is_array = put, is_view, by_layout, is_array
 
 
 class made_of:

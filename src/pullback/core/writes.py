@@ -158,8 +158,7 @@ def is_view(z: Any, base: Any, op: Any, params: dict[str, Any]) -> bool:
     if not isinstance(z, Tensor) or (not base.shape and is_numpy_number(base)):
         return False
     if not z.shape:  # x[0] is a number, x[0, ...] an array without axes
-        index = params.get("index", ...)
-        return index is ... or (type(index) is tuple and ... in index)
+        return bool(op.lower.is_array(**params))
     if not op.lower.is_view(**params):
         return False
     return not op.lower.by_layout or is_laid_out(base, lambda a: np.may_share_memory(a, op.run(a, *params.values())))

@@ -12,7 +12,9 @@ from pullback.core.interpreter import level_of
 from pullback.core.tape import constant
 from pullback.core.tensor import Tensor, call_unfollowed, concrete, iterate_levels, strip
 from pullback.core.variable import get_trace
+from pullback.core.writes import is_array, mark_as_array
 from pullback.errors import BatchedValueError, NoRuleError, SymbolValueError
+from pullback.ops.conversion import clone
 
 TABLES: list[Mapping[Any, Any]] = []  # NumPy's functions as compositions, from the files of this package
 
@@ -78,6 +80,16 @@ def align_operands(args: Sequence[Any]) -> list[Any]:
     """Return operands with lists and numbers as arrays of the dtype of the tensors among them."""
     floats = [t.dtype for t in iterate_tensors(args) if t.dtype.kind == "f"]
     return [to_array(a, floats[0] if floats else None) for a in args]
+
+
+def as_array(x: Any) -> Any:
+    """Return ``x`` itself; of a number, which has no memory in NumPy, an array without axes."""
+    return np.asarray(x) if not isinstance(x, Tensor) else x if is_array(x) else mark_as_array(clone(x))
+
+
+def as_number(x: Any) -> Any:
+    """Return ``x`` itself; of an array without axes, its number."""
+    return x if x.ndim or not is_array(x) else x[()]
 
 
 def wrap_constant(name: str, result: object, *args: object) -> Any:

@@ -12,7 +12,15 @@ from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, read_sizes, strip
 from pullback.core.writes import link_part, mark_as_array
 from pullback.errors import ShapeError
-from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array, wrap, wrap_constant
+from pullback.interop.numpy_arguments import (
+    align_operands,
+    as_array,
+    as_number,
+    run_without_rule,
+    to_array,
+    wrap,
+    wrap_constant,
+)
 from pullback.numerics.axis_arguments import resolve_axes, resolve_axis
 from pullback.ops import complex, conversion, elementwise, gathering, segments, sorting
 
@@ -77,7 +85,7 @@ def _insert(arr: Value, obj: Any, values: Operand, /, axis: int | None = None) -
 
 def _resize(a: Value, /, new_shape: Lengths) -> Any:
     place = np.resize(np.arange(a.size), new_shape)
-    return np.reshape(a, -1)[place] if a.size else wrap(np.zeros(place.shape, a.dtype))
+    return mark_as_array(np.reshape(a, -1)[place] if a.size else wrap(np.zeros(place.shape, a.dtype)))
 
 
 def _diagonal(a: Value, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -229,7 +237,7 @@ def _select(condlist: list[Any], choicelist: list[Any], /, default: Operand = 0)
 def _choose(a: TensorLike, choices: list[Any], /, mode: str = "raise") -> Any:
     index, *rows = np.broadcast_arrays(strip(to_array(a)), *align_operands([*choices]))
     index = call_unfollowed(lambda values: np.choose(values, range(len(rows)), mode=mode), index)  # type: ignore[call-overload]
-    return np.squeeze(_take_along_axis(np.stack(rows), np.expand_dims(index, 0), 0), 0)
+    return _take_along_axis(np.stack(rows), np.expand_dims(index, 0), 0)[0]
 
 
 def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args: object, **kw: object) -> Any:
@@ -285,23 +293,23 @@ def _nan_to_num(x: Any, /, copy: Any = True, nan: float = 0.0, posinf: Any = Non
         return np.copy(x) if copy else x
     limits, values = np.finfo(x.dtype), strip(x)
     if type(values) is np.ndarray and np.isfinite(values).all():
-        return np.copy(x) if copy else x
+        return np.copy(x) if copy else as_number(x)
     result = np.where(np.isnan(values), nan, x)
     result = np.where(values == np.inf, limits.max if posinf is None else posinf, result)
     result = np.where(values == -np.inf, limits.min if neginf is None else neginf, result)
     if copy:
         return result
     x[...] = result
-    return x
+    return as_number(x)
 
 
 def _real_if_close(a: Value, /, tol: float = 100) -> Any:
     """Return the real part if the imaginary part is rounding errors; needs values, as the dtype depends on them."""
     if a.dtype.kind != "c":
-        return a
+        return as_array(a)
     values = np.asarray(read_sizes("np.real_if_close", np.imag(a)))
     limit = np.finfo(a.dtype).eps * tol if tol > 1 else tol
-    return np.real(a) if np.all(np.absolute(values) < limit) else a
+    return as_array(np.real(a) if np.all(np.absolute(values) < limit) else a)
 
 
 # ---- making
@@ -362,7 +370,7 @@ def _array(object: Any, /, dtype: DType = None, *, ndmin: int = 0) -> Any:
 def _asarray(a: Any, /, dtype: DType = None) -> Any:
     """Return a tensor with the dtype that NumPy gives it, for ``np.asarray(x, like=tensor)``."""
     result: Any = as_tensor(to_array(a))
-    return result if dtype is None else np.astype(result, dtype)
+    return as_array(result if dtype is None else np.astype(result, dtype))
 
 
 def _to_least_rank(x: Any, ndmin: int) -> Any:
@@ -372,7 +380,7 @@ def _to_least_rank(x: Any, ndmin: int) -> Any:
 def _full(shape: Lengths, fill_value: Operand, /, dtype: DType = None) -> Any:
     """Return a tensor filled with a value that may be traced, for ``np.full(shape, x, like=tensor)``."""
     result = np.broadcast_to(as_tensor(to_array(fill_value)), shape)
-    return result if dtype is None else np.astype(result, dtype)
+    return np.copy(result if dtype is None else np.astype(result, dtype), "C")
 
 
 def _adapt_dtype_function(function: Callable[..., Any]) -> Any:

@@ -12,7 +12,14 @@ import numpy as np
 from pullback.core.op import REGISTRY, convert_operand
 from pullback.core.tensor import Tensor, all_values, call_unfollowed, may_hold, strip
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import TABLES, align_operands, is_traced, make_no_rule_error, run_without_rule
+from pullback.interop.numpy_arguments import (
+    TABLES,
+    align_operands,
+    as_number,
+    is_traced,
+    make_no_rule_error,
+    run_without_rule,
+)
 from pullback.numerics.adjoints import H
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.ops import linalg
@@ -145,7 +152,7 @@ def _solve(a: TensorLike, b: TensorLike, /) -> Any:
 
 
 def _multi_dot(arrays: list[Any], /) -> Any:
-    return linalg.multi_dot(align_operands(arrays))
+    return as_number(linalg.multi_dot(align_operands(arrays)))
 
 
 def _tensorinv(a: Value, /, ind: int = 2) -> Any:

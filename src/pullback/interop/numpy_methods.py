@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core.op import alias
 from pullback.core.tensor import Tensor
-from pullback.core.writes import write
+from pullback.core.writes import is_numpy_number, write
 from pullback.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _view(x: Tensor, dtype: DType = None, type: Any = None) -> Any:
             f"x.view({dtype!r}): the bytes of a tensor cannot be read in another way. x.reshape(shape) is another "
             "shape, x.astype(dtype) converts to another dtype."
         )
-    return x[...]
+    return x[()] if not x.ndim and is_numpy_number(x) else x[...]
 
 
 def _tobytes(x: Tensor, order: Literal["K", "A", "C", "F"] = "C") -> bytes:

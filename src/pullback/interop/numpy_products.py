@@ -12,7 +12,7 @@ from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import call_unfollowed, strip
 from pullback.core.writes import mark_as_array
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import align_operands
+from pullback.interop.numpy_arguments import align_operands, as_number
 from pullback.numerics.axis_arguments import LETTERS, resolve_axes
 from pullback.ops import contraction, norms
 from pullback.ops.contraction import einsum
@@ -84,7 +84,16 @@ def _einsum(*operands: Any, optimize: Any = False) -> Any:
             text += "->" + _write_subscripts(operands[-1])
     arrays = align_operands(arrays)
     z = einsum(text, *arrays)
-    return z if z.dtype.kind in "fc" else np.astype(z, np.result_type(*(a.dtype for a in arrays)))
+    z = z if z.dtype.kind in "fc" else np.astype(z, np.result_type(*(a.dtype for a in arrays)))
+    if z.ndim:
+        return z
+    return mark_as_array(z) if optimize is not False and _ends_in_tensordot(text, arrays, optimize) else as_number(z)
+
+
+def _ends_in_tensordot(text: str, arrays: list[Any], optimize: Any) -> bool:
+    """Return whether the last step of ``np.einsum`` is ``np.tensordot``, which gives arrays without axes."""
+    models = (np.zeros([min(n, 2) for n in a.shape]) for a in arrays)
+    return isinstance(np.einsum(text, *models, optimize=optimize), np.ndarray)
 
 
 def _write_subscripts(axes: Any) -> str:

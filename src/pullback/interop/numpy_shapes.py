@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core.tensor import BY_KERNEL, Tensor, concrete, strip
 from pullback.core.writes import link_part, mark_as_array, order_axes
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import align_operands, run_without_rule, to_array
+from pullback.interop.numpy_arguments import align_operands, as_array, run_without_rule, to_array
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.ops import blocks, conversion, gathering, movement, padding
 
@@ -65,6 +65,10 @@ def _roll(a: Value, shift: TensorLike, /, axis: Axis = None) -> Any:
     for at, by in zip(axes, np.broadcast_to(places, (len(axes),)), strict=True):  # another shift for each example
         a = np.take(a, (np.arange(a.shape[at]) - by) % max(a.shape[at], 1), axis=at)
     return a
+
+
+def _tile(a: Value, /, reps: Any) -> Any:
+    return mark_as_array(BY_KERNEL[np.tile].function(a, reps))
 
 
 def _rot90(m: Value, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
@@ -175,7 +179,7 @@ def _make_to_rank(func: Callable[..., Any]) -> Function:
 def _broadcast_arrays(*args: object) -> Any:
     items = align_operands(args)
     shape = np.broadcast_shapes(*(np.shape(a) for a in items))
-    return tuple(np.broadcast_to(a, shape) for a in items)
+    return tuple(as_array(a) if np.shape(a) == shape else np.broadcast_to(a, shape) for a in items)
 
 
 def _apply_over_axes(func: Function, a: Value, axes: Any, /) -> Any:
@@ -282,7 +286,7 @@ FUNCTIONS = {
     np.copy: _copy, np.ravel: movement.ravel, np.rollaxis: _rollaxis,
     np.matrix_transpose: lambda x, /: np.swapaxes(x, -1, -2),
     np.flipud: lambda m, /: np.flip(m, 0), np.fliplr: lambda m, /: np.flip(m, 1), np.rot90: _rot90, np.repeat: _repeat,
-    np.roll: _roll,
+    np.roll: _roll, np.tile: _tile,
     np.apply_along_axis: _apply_along_axis, np.apply_over_axes: _apply_over_axes,
     np.concatenate: _concatenate, np.stack: _stack, np.vstack: _vstack, np.hstack: _hstack, np.dstack: _dstack,
     np.column_stack: _column_stack, np.append: _append, np.block: _block,

@@ -19,7 +19,7 @@ from pullback.core.rowsparse import rows_of_index
 from pullback.core.selection import find_selection, select, write_selection
 from pullback.core.tape import constant
 from pullback.core.tensor import RAW, Tensor, read_sizes, strip
-from pullback.core.writes import find_base_links, link_view, note_view, write
+from pullback.core.writes import find_base_links, is_numpy_number, link_view, mark_as_array, note_view, write
 from pullback.errors import ArgumentError, IndexRangeError, ShapeError
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.numerics.batching import broadcast_examples, count_examples
@@ -48,6 +48,11 @@ def _is_basic(index: Any) -> bool:
         if type(i) not in BASIC_TYPES and (not isinstance(i, BASIC) or type(i) is bool):
             return False
     return True
+
+
+def _has_ellipsis(index: Index) -> bool:
+    """Return whether NumPy gives an array without axes for an index, and not a number."""
+    return index is ... or (type(index) is tuple and any(i is ... for i in index))
 
 
 def _is_mask(i: Index) -> bool:
@@ -161,7 +166,7 @@ def _put(base: Value, value: Value, index: Index) -> Any:
     ),
     d=linear(_pull_getitem, into=_add_at, rows=rows_of_index),
     run=_pick,
-    lower=view(put=_put, is_view=_is_basic),
+    lower=view(put=_put, is_view=_is_basic, is_array=_has_ellipsis),
 )  # fmt: skip
 def getitem(x: TensorLike, /, index: Index) -> Any:
     """Return ``x[index]``: integers, slices, ``None``, ``...``, arrays of integers, and masks.
@@ -190,6 +195,8 @@ def _getitem_method(x: Tensor, index: Index) -> Any:
         return _view_each(x, index, given) if found is None else select(_slice_unless_whole(x, found[0]), *found[1:])
     z = getitem(x, index)
     if not z.shape:
+        if not x.ndim and _has_ellipsis(index) and is_numpy_number(x):
+            return mark_as_array(z)
         return note_view(z, x, REGISTRY["getitem"], {"index": index})  # x[0, ...] is a view without axes
     return np.copy(z) if _has_array_number(given) else z
 
@@ -444,6 +451,8 @@ def _fill(x: Tensor, value: TensorLike) -> None:
     >>> x
     Tensor([3., 3.], dtype=float32)
     """
+    if not x.ndim and is_numpy_number(x):
+        raise ArgumentError("x.fill(value): x is a number, which NumPy leaves as it is. Write x = value instead.")
     x[...] = value
 
 

@@ -399,7 +399,7 @@ def moveaxis(x: TensorLike, /, source: Lengths, destination: Lengths) -> Any:
     ),
     d=linear(lambda g, axis: np.flip(g, as_axes(axis))),
     run=lambda x, axis=None: np.flip(x, as_axes(axis)),
-    lower=view(),
+    lower=view(is_array=lambda **params: False),
 )  # fmt: skip
 def reverse(x: TensorLike, /, axis: Axis = None) -> Any:
     """Return the elements in reverse order along ``axis``, or along all axes.
