@@ -855,6 +855,36 @@ def test_broadcast_arrays_of_same_shape_is_seen_by_other_names() -> None:
         np.testing.assert_array_equal(slope, [0.0, 16.0])
 
 
+def test_copy_takes_the_order_of_numpy() -> None:
+    def f(x: Any) -> Any:
+        parts = []
+        for order in "CFAK":
+            copy = (x * 2.0).T.copy(order)
+            copy.ravel()[1] = 5.0  # a view or a copy: it depends on the order
+            copy.T.ravel()[2] = 7.0
+            parts.append(copy)
+        return np.stack(parts)
+
+    x = np.arange(6.0).reshape(2, 3)
+    for found in (f(pb.tensor(x)), pb.compile(f)(x), pb.vmap(f)(x[None])[0], pb.jvp(f, [x], [x])[0]):
+        np.testing.assert_array_equal(found, f(x))
+
+
+@pytest.mark.parametrize(
+    "pick", [lambda x: x[:, [2, 0]], lambda x: x.T[:, [1, 0]], lambda x: (x[..., None] * np.ones(2))[:, [0, 1], 0]]
+)
+def test_positions_after_slice_have_the_order_of_numpy(pick: Any) -> None:
+    def f(x: Any) -> Any:
+        part = pick(x * 1.0)
+        part.ravel()[1] = 5.0
+        part.T.ravel()[2] = 7.0
+        return part
+
+    x = np.arange(6.0).reshape(2, 3)
+    for found in (f(pb.tensor(x)), pb.compile(f)(x), pb.vmap(f)(x[None])[0], pb.jvp(f, [x], [x])[0]):
+        np.testing.assert_array_equal(found, f(x))
+
+
 def test_fill_of_number_raises() -> None:
     with pytest.raises(ArgumentError, match="x is a number, which NumPy leaves as it is"):
         pb.grad(lambda x: (x * 1.0)[0].fill(2.0))(np.ones(2))

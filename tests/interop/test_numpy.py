@@ -1584,3 +1584,32 @@ def test_gradient_of_samples_with_nan_and_infinity(spacing: Any, edge_order: int
     weights = np.arange(1.0, 7.0) ** 2
     slopes = [np.sum((f(x[2:] + e) - f(x[2:] - e)) * weights) / 2e-6 for e in h]
     np.testing.assert_allclose(pb.grad(lambda x: np.sum(f(x) * weights))(x[2:])[0], slopes, rtol=1e-6)
+
+
+@pytest.mark.parametrize("matrix", [[[0.0, 0.0], [0.0, 0.0]], [[1.0, np.inf], [2.0, 7.0]], [[1.0, 2.0], [3.0, 4.0]]])
+@pytest.mark.parametrize("p", [None, 2, -2])
+def test_cond_of_zeros_and_infinities_is_as_in_numpy(matrix: Any, p: Any) -> None:
+    x = np.array(matrix)
+    with np.errstate(all="ignore"):
+        value = np.linalg.cond(x, p)
+        for found in (np.linalg.cond(pb.tensor(x), p), pb.compile(lambda x: np.linalg.cond(x, p))(x)):
+            np.testing.assert_allclose(found, value)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("length", [4, 8000])
+def test_convolve_with_infinite_weights_has_no_nan_at_its_ends(mode: Any, length: int) -> None:
+    x, weights = np.arange(1.0, length + 1), np.array([1.0, np.inf, -1.0])
+    expected = np.convolve(x, weights, mode)
+    assert not np.isnan(expected).any()
+    np.testing.assert_array_equal(np.convolve(pb.tensor(x), weights, mode), expected)
+    if length < 100:
+        np.testing.assert_array_equal(pb.compile(lambda x, w: np.convolve(x, w, mode))(x, weights), expected)
+
+
+def test_unwrap_of_integers_stays_integer() -> None:
+    x = np.array([0, 1, 2, -1, 0, 3, 1])
+    expected = np.unwrap(x, period=4)
+    for found in (np.unwrap(pb.tensor(x), period=4), pb.compile(lambda x: np.unwrap(x, period=4))(x)):
+        np.testing.assert_array_equal(found, expected)
+        assert np.asarray(found).dtype == expected.dtype

@@ -9,7 +9,7 @@ import numpy as np
 from pullback import late_binding
 from pullback.core.convert import check_real
 from pullback.core.tape import as_tensor, constant
-from pullback.core.tensor import call_unfollowed, strip
+from pullback.core.tensor import Tensor, call_unfollowed, strip
 from pullback.core.writes import mark_as_array
 from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import align_operands, as_number
@@ -178,9 +178,16 @@ def _convolve(a: Value, v: Value, /, mode: str = "full") -> Any:
     if mode not in outside:
         raise ArgumentError(f"np.convolve: mode must be 'full', 'same' or 'valid', got {mode!r}.")
     x, weights = np.pad(as_tensor(a), outside[mode]), v[::-1]
-    if n * k >= MIN_CONVOLVED and x.dtype.char in "fd" and x.dtype == weights.dtype:
+    values = strip(weights)
+    is_finite = not isinstance(values, Tensor) and bool(np.isfinite(values).all())
+    is_large = n * k >= MIN_CONVOLVED and x.dtype.char in "fd" and x.dtype == weights.dtype
+    if is_large and (is_finite or isinstance(values, Tensor)):
         return conv1d(x[None, :, None], as_tensor(weights)[:, None, None])[0, :, 0]
-    z = np.sum(x[np.arange(len(x) - k + 1)[:, None] + np.arange(k)] * weights, axis=1)
+    places = np.arange(len(x) - k + 1)[:, None] + np.arange(k)
+    if not is_finite and mode != "valid":  # an infinite weight beside the zeros outside would give NaN
+        before = outside[mode][0]
+        weights = np.where((places >= before) & (places < before + n), weights, np.zeros((), weights.dtype))
+    z = np.sum(x[places] * weights, axis=1)
     return z if z.dtype.kind in "fc" else np.astype(z, np.result_type(a.dtype, v.dtype))
 
 

@@ -452,7 +452,8 @@ def _unwrap(p: Value, /, discont: Any = None, axis: int = -1, *, period: Any = 6
     limit, turn = strip(discont), strip(period)
 
     def count_turns(values: Any) -> Any:
-        return np.round((np.unwrap(values, limit, axis, period=turn) - values) / turn)
+        made = np.unwrap(values, limit, axis, period=turn)
+        return np.round((made - values) / turn).astype(made.dtype)  # integers stay integers
 
     return p + call_unfollowed(count_turns, p) * period
 

@@ -144,12 +144,16 @@ def _astype_method(
     return result if order == "K" else np.copy(result, order=order)  # type: ignore[call-overload]
 
 
-def _copy_method(x: Tensor) -> Any:
+def _copy_method(x: Tensor, order: str = "C") -> Any:
     """Return a copy, through which gradients pass.
+
+    order: how it lies in memory, as in NumPy: "C", "F", "A" or "K".
 
     >>> pb.tensor([1.0, 2.5]).copy()
     Tensor([1., 2.5], dtype=float32)
     """
+    if x.ndim > 1 and order != "C":
+        return np.copy(x, order=order)  # type: ignore[call-overload]
     copy = clone(x)
     return mark_as_array(copy) if not copy.ndim and is_array(x) else copy
 

@@ -331,7 +331,7 @@ class TensorOps:
         data_format: str = "NDHWC",
     ) -> Tensor:
         """Return the adjoint of ``conv3d`` in the image."""
-    def copy(self) -> Tensor:
+    def copy(self, order: str = "C") -> Tensor:
         """Return a copy, through which gradients pass."""
     def cos(self) -> Tensor:
         """Return the cosine."""

@@ -227,13 +227,26 @@ class Source(NamedTuple):
 def note_source(result: Any, op: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return the result of a call, with the call as its source if an argument is not in C order."""
     if type(result) is Symbol and len(result.node.shape) > 1:
+        picks = op.makes_views and _picks_after_slice(params.get("index"))
         for a in args:
-            if not (_is_in_order(a) if not (op.makes_views and type(a) is Symbol) else a.source is None):
+            if picks or not (_is_in_order(a) if not (op.makes_views and type(a) is Symbol) else a.source is None):
                 result = result.twin()  # a node may be that of an argument
                 operands = [a.twin() if type(a) is Symbol else a for a in args]  # a write changes ``a`` itself
                 result.source = Source(op, operands, params)
                 break
     return result
+
+
+def _picks_after_slice(index: Any) -> bool:
+    """Return whether an index has positions or a mask after a slice: NumPy's copy is in another order, as of x[:, i].
+
+    >>> _picks_after_slice((slice(2), np.array([1, 0]))), _picks_after_slice((np.array([1, 0]), slice(2)))
+    (True, False)
+    """
+    if type(index) is not tuple:
+        return False
+    picks = [isinstance(i, np.ndarray) for i in index]
+    return any(picks) and not picks[0]
 
 
 def close_gaps(shape: Shape, strides: Sequence[int]) -> tuple[int, ...]:

@@ -61,7 +61,9 @@ def cond(x: TensorLike, p: str | float | None = None) -> Any:
         raise ArgumentError(f"cond: p must be None, 'fro', 'nuc', 1, -1, 2, -2, inf or -inf; got {p!r}.")
     if p is None or p in (2, -2):
         s = svdvals(x)
-        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+        z = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+        is_undefined = np.isnan(z) & ~np.any(np.isnan(x), axis=(-2, -1))  # of zeros or infinities: NumPy gives inf
+        return np.where(is_undefined, inf, z)[()]
     return matrix_norm(x, p) * matrix_norm(inv(x), p)
 
 
