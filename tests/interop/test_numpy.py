@@ -19,6 +19,7 @@ from pullback.errors import (
     DataError,
     IndexRangeError,
     NoRuleError,
+    ShapeError,
     SymbolValueError,
     TracedValueError,
     UnconnectedError,
@@ -1613,3 +1614,50 @@ def test_unwrap_of_integers_stays_integer() -> None:
     for found in (np.unwrap(pb.tensor(x), period=4), pb.compile(lambda x: np.unwrap(x, period=4))(x)):
         np.testing.assert_array_equal(found, expected)
         assert np.asarray(found).dtype == expected.dtype
+
+
+@pytest.mark.parametrize("ends", [(0, 1), (0.5, 1), (1, 0), (np.float64(0.5), 1)])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.int8])
+def test_linspace_of_numbers_and_arrays_has_the_dtype_of_numpy(ends: Any, dtype: Any) -> None:
+    x = np.array([100, 2], dtype)
+    for f in (lambda x: np.linspace(ends[0], x, 3), lambda x: np.linspace(x, ends[1], 3)):
+        for found in (f(pb.tensor(x)), pb.compile(f)(x), pb.vmap(f)(x[None])[0]):
+            assert np.asarray(found).dtype == f(x).dtype
+            np.testing.assert_allclose(found, f(x), rtol=1e-6)
+
+
+def test_piecewise_of_conditions_with_fewer_axes_raises() -> None:
+    with pytest.raises(ShapeError, match=r"conditions must have the shape of x, \(3, 4\)"):
+        np.piecewise(pb.zeros((3, 4)), [np.zeros(3, bool)], [1.0])
+
+
+def test_roots_of_unsigned_integers_and_bools_are_those_of_numbers() -> None:
+    for p in (np.array([1, 2, 3], np.uint8), np.array([True, True, False])):
+        np.testing.assert_allclose(np.sort_complex(np.roots(pb.tensor(p))), np.sort_complex(np.roots(p)))
+
+
+@pytest.mark.parametrize("bounds", [(1, None), (None, 1), (False, None), (0.5, None)])
+def test_clip_of_bools_by_one_bound_has_the_dtype_of_numpy(bounds: Any) -> None:
+    x = np.array([True, False])
+    found = np.clip(pb.tensor(x), *bounds)
+    assert found.dtype == np.clip(x, *bounds).dtype
+    np.testing.assert_array_equal(found, np.clip(x, *bounds))
+
+
+def test_apply_along_axis_of_empty_vectors() -> None:
+    for shape in ((0,), (0, 3)):
+        np.testing.assert_array_equal(
+            np.apply_along_axis(np.sum, 0, pb.zeros(shape)), np.apply_along_axis(np.sum, 0, np.zeros(shape))
+        )
+    with pytest.raises(ShapeError, match="there are no vectors along axis 0"):
+        np.apply_along_axis(np.sum, 0, pb.zeros((3, 0)))
+
+
+def test_bincount_of_minlength_has_the_dtype_of_numpy() -> None:
+    x = np.array([0, 2, 2])
+    for found in (
+        pb.compile(lambda x: np.bincount(x, minlength=4))(x),
+        pb.vmap(lambda x: np.bincount(x, None, 4))(x[None])[0],
+    ):
+        np.testing.assert_array_equal(found, [1, 0, 2, 0])
+        assert np.asarray(found).dtype == np.bincount(x).dtype

@@ -21,7 +21,7 @@ from pullback.interop.numpy_arguments import (
     wrap,
     wrap_constant,
 )
-from pullback.numerics.axis_arguments import resolve_axes, resolve_axis
+from pullback.numerics.axis_arguments import format_shapes, resolve_axes, resolve_axis
 from pullback.ops import complex, conversion, elementwise, gathering, segments, sorting
 
 if TYPE_CHECKING:
@@ -208,7 +208,8 @@ def _bincount(x: Value, /, weights: Value | None = None, minlength: int = 0) -> 
         weights = weights if weights.dtype.kind in "fc" else weights.astype(float)
     if minlength and isinstance(numbers, Tensor):  # other numbers in each call or example: those outside raise an error
         places = gathering.gather(np.arange(minlength), np.where(numbers < 0, minlength, numbers))
-        return segments.bincount(places, weights, minlength)
+        counts = segments.bincount(places, weights, minlength)
+        return counts if weights is not None else np.astype(counts, np.intp)
     numbers = np.asarray(read_sizes("np.bincount", numbers, "Give minlength, above which no number may be, or"))
     if weights is None:
         return wrap_constant("np.bincount", np.bincount(numbers, minlength=minlength), x)
@@ -246,6 +247,9 @@ def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args:
     is_one = not isinstance(condlist, list | tuple) and not np.ndim(condlist)
     if is_one or (x.ndim and not np.ndim(condlist[0])):
         condlist = [condlist]
+    if any(np.shape(c) not in ((), x.shape) for c in condlist):
+        shapes = format_shapes([np.shape(c) for c in condlist])
+        raise ShapeError(f"np.piecewise: conditions must have the shape of x, {x.shape}, or be numbers; got {shapes}.")
     pieces = [np.reshape(np.broadcast_to(strip(c), x.shape), -1) for c in condlist]
     if len(funclist) == len(pieces) + 1:
         pieces.append(~np.any(np.stack(pieces), axis=0))
@@ -324,15 +328,17 @@ def _make_like(fill: Any) -> Any:
 
 
 def _space_evenly(num: int, endpoint: bool, like: Value) -> Any:
-    """Return ``num`` numbers from 0 to 1 along a new first axis, of the dtype of ``like`` if that is a float."""
-    places = np.linspace(0, 1, num, endpoint, dtype=like.dtype if like.dtype.kind == "f" else None)
+    """Return ``num`` numbers from 0 to 1 along a new first axis, of the precision of ``like`` if that has one."""
+    places = np.linspace(0, 1, num, endpoint, dtype=np.finfo(like.dtype).dtype if like.dtype.kind in "fc" else None)
     return np.reshape(places, (-1,) + (1,) * like.ndim)
 
 
 def _linspace(
     start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True, retstep: bool = False, *, axis: int = 0
 ) -> Any:
-    start, stop = (1.0 * x for x in align_operands((start, stop)))  # small integers would overflow
+    start, stop = (  # small integers would overflow; Python numbers widen no dtype
+        float(x) if type(x) in (int, float, bool) else 1.0 * to_array(x) for x in (start, stop)
+    )
     step = stop - start
     result = start + step * _space_evenly(num, endpoint, step)
     if endpoint and num > 1:  # without rounding, as in NumPy

@@ -107,6 +107,7 @@ def _roots(p: Any, /) -> Any:
     if len(present) < 2:
         return wrap_constant("np.roots", np.zeros(zeros), p)
     p = p[int(present[0]) : int(present[-1]) + 1]
+    p = p if p.dtype.kind in "fc" else np.astype(p, float)  # the negative of an unsigned integer is none
     n = len(p) - 1
     top = np.reshape(-p[1:] / p[0], (1, n))
     found = np.linalg.eigvals(np.concatenate([top, np.eye(n, dtype=p.dtype)[:-1]]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,7 +88,9 @@ def _repeat(a: Value, /, repeats: Any, axis: int | None = None) -> Any:
 def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, /, *args: object, **kwargs: object) -> Any:
     rows = np.moveaxis(arr, axis, -1)
     lead = rows.shape[:-1]
-    result = np.stack([func1d(row, *args, **kwargs) for row in np.reshape(rows, (-1, rows.shape[-1]))])
+    if not prod(lead):
+        raise ShapeError(f"np.apply_along_axis: there are no vectors along axis {axis} of shape {arr.shape}.")
+    result = np.stack([func1d(row, *args, **kwargs) for row in np.reshape(rows, (prod(lead), rows.shape[-1]))])
     z = np.reshape(result, lead + result.shape[1:])
     first = axis % arr.ndim
     return np.moveaxis(z, range(len(lead), z.ndim), range(first, first + z.ndim - len(lead)))

@@ -502,8 +502,8 @@ def clip(x: TensorLike, min: TensorLike | None = None, max: TensorLike | None = 
     array([0. , 0.5, 2. ])
     """
     dtype = getattr(x, "dtype", np.dtype(float))
-    low = np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
-    high = np.iinfo(dtype).max if dtype.kind in "iu" else np.inf
+    low: Any = np.iinfo(dtype).min if dtype.kind in "iu" else False if dtype.kind == "b" else -np.inf
+    high: Any = np.iinfo(dtype).max if dtype.kind in "iu" else True if dtype.kind == "b" else np.inf
     return clip_by_value(x, low if min is None else min, high if max is None else max)
 
 
