@@ -1661,3 +1661,28 @@ def test_bincount_of_minlength_has_the_dtype_of_numpy() -> None:
     ):
         np.testing.assert_array_equal(found, [1, 0, 2, 0])
         assert np.asarray(found).dtype == np.bincount(x).dtype
+
+
+@pytest.mark.parametrize(
+    "mean",
+    [
+        np.nanmean, np.nanstd, lambda x: np.mean(x, where=x > 6), lambda x: np.std(x, where=x > 6),
+        lambda x: np.average(x, weights=[1, 2, 3, 4]),
+    ],
+)  # fmt: skip
+def test_means_of_large_integers_do_not_overflow(mean: Any) -> None:
+    largest = np.iinfo(np.int64).max
+    x = np.array([largest, largest - 1, 5, largest])
+    for found in (mean(pb.tensor(x)), pb.compile(mean)(x)):
+        np.testing.assert_allclose(found, mean(x))
+
+
+def test_norm_of_order_zero_counts_nan() -> None:
+    x = np.array([1.0, np.nan, 0.0, -np.inf])
+    assert np.linalg.norm(pb.tensor(x), 0) == pb.compile(lambda x: np.linalg.norm(x, 0))(x) == np.linalg.norm(x, 0) == 3
+
+
+def test_unwrap_keeps_an_infinite_first_element() -> None:
+    x = np.array([np.inf, 1.0, 9.0])
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(np.unwrap(pb.tensor(x)), np.unwrap(x))

@@ -334,7 +334,7 @@ def _space_evenly(num: int, endpoint: bool, like: Value) -> Any:
 
 
 def _linspace(
-    start: Operand, stop: Value, /, num: int = 50, endpoint: bool = True, retstep: bool = False, *, axis: int = 0
+    start: Any, stop: Any, /, num: int = 50, endpoint: bool = True, retstep: bool = False, *, axis: int = 0
 ) -> Any:
     start, stop = (  # small integers would overflow; Python numbers widen no dtype
         float(x) if type(x) in (int, float, bool) else 1.0 * to_array(x) for x in (start, stop)

@@ -366,6 +366,8 @@ def _count_present(a: Value, axis: int | None, keepdims: bool) -> Any:
 
 
 def _nanmean(a: Value, /, axis: int | None = None, keepdims: bool = False) -> Any:
+    if a.dtype.kind not in "fc":
+        return np.mean(a, axis=axis, keepdims=keepdims)
     return np.sum(_fill_nan(a, 0), axis=axis, keepdims=keepdims) / _count_present(a, axis, keepdims)
 
 
@@ -453,7 +455,8 @@ def _unwrap(p: Value, /, discont: Any = None, axis: int = -1, *, period: Any = 6
 
     def count_turns(values: Any) -> Any:
         made = np.unwrap(values, limit, axis, period=turn)
-        return np.round((made - values) / turn).astype(made.dtype)  # integers stay integers
+        turns = np.where(made == values, 0, np.round((made - values) / turn))  # none of an infinite first element
+        return turns.astype(made.dtype)  # integers stay integers
 
     return p + call_unfollowed(count_turns, p) * period
 

@@ -141,5 +141,5 @@ def norm(x: TensorLike, ord: str | float | None = "euclidean", axis: Axis = None
     if ord in (inf, -inf) or matrix:
         return (np.min if ord == -inf else np.max)(size, axis=gone, keepdims=keepdims)
     if ord == 0:
-        return sum_over(size > 0, gone, keepdims) * size.dtype.type(1)
+        return sum_over(size != 0, gone, keepdims) * size.dtype.type(1)
     return sum_over(size, gone, keepdims) if ord == 1 else p_norm(x, ord, gone, keepdims)
