@@ -820,6 +820,15 @@ def test_compiled_step_that_writes_to_outer_python_object_raises(written: str, l
         pb.compile(lambda x: run(step, x))(np.float64(1.0))
 
 
+@pytest.mark.parametrize("loop", OUTSIDE_LOOPS)
+def test_compiled_step_made_by_exec_has_no_module(loop: str) -> None:
+    made: dict[str, Any] = {}
+    exec("def step(c): return c * 2.0", made)
+    step, run = made["step"], OUTSIDE_LOOPS[loop]
+    assert step.__module__ is None
+    assert_allclose(pb.compile(lambda x: run(step, x))(np.float64(1.0)), run(step, np.float64(1.0)))
+
+
 def test_compiled_fori_loop_of_unknown_length_that_writes_to_outer_object_raises() -> None:
     seen: list[Any] = []
     with pytest.raises(ArgumentError, match="fori_loop: the step writes to 'seen'"):

@@ -81,6 +81,9 @@ def _explain_name(module: str, name: str) -> str:
     spelt = [(n, other) for other in (module, *public) for n in public[other] if _normalize(n) == normalized]
     for n, other in sorted(spelt, key=lambda pair: (pair[1] != module, pair[0] != name, pair[0] != pair[0].lower())):
         return f"{module}.{name} is {other}.{n}."
+    for there, answer in _TABLE.items():
+        if _normalize(there) == normalized:
+            return f"{module}.{name} is {answer}."
     if callable(getattr(np, name, None)):
         return f"{module}.{name} is np.{name}: NumPy's functions take tensors where they have a derivative."
     for other in (module, *public):
@@ -169,7 +172,7 @@ def _install_missing_methods(cls: type) -> None:
     x = INSTANCES[known]
     answers = {_to_camel_case(name): f"{x}.{name}" for name in vars(cls) if name[0] != "_"}
     if cls.__name__ == known:
-        answers |= METHODS[known]
+        answers |= {_to_snake_case(name): answer for name, answer in METHODS[known].items()} | METHODS[known]
         _register_completion(cls)
     kind = _MissingSlot if hasattr(cls, "__slots__") else _MissingMethod
     for name in answers.keys() - {*dir(cls)}:
@@ -189,6 +192,11 @@ def _register_completion(cls: type) -> None:
     generics = sys.modules.get("IPython.utils.generics")
     if generics is not None:
         generics.complete_object.register(cls, lambda x, found: dir(x))
+
+
+def _to_snake_case(name: str) -> str:
+    """Return the spelling of a name here: ``data_sync`` for ``dataSync``."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
 def _to_camel_case(name: str) -> str:

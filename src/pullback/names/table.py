@@ -279,6 +279,8 @@ METHODS: dict[str, dict[str, str]] = {  # by class; "x" is how the messages call
         "dataSync": "x.numpy()",
         "array": "x.numpy(), or x.tolist()",
         "arraySync": "x.tolist()",
+        "buffer": "x.numpy()",
+        "bufferSync": "x.numpy()",
         "eval": "x.numpy()",
         "read_value": "x itself, or x.numpy()",
         "block_until_ready": _EAGER,

@@ -74,4 +74,5 @@ def name_custom(thing: Any) -> str | None:
         if registered is thing:
             return name
     is_named = isinstance(thing, FunctionType) and thing.__name__.isidentifier()
-    return thing.__name__ if is_named and thing.__module__.partition(".")[0] not in ("pullback", "numpy") else None
+    package = (thing.__module__ or "").partition(".")[0] if is_named else ""  # a function of exec may have no module
+    return thing.__name__ if is_named and package not in ("pullback", "numpy") else None

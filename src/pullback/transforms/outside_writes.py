@@ -139,8 +139,9 @@ def _get_wrapped(f: Any) -> Any:
     return None if isinstance(f, FunctionType) else getattr(f, "__dict__", {}).get("__wrapped__")
 
 
-def _is_of_library(module: str) -> bool:
-    return module.partition(".")[0] == LIBRARY
+def _is_of_library(module: str | None) -> bool:
+    """Return whether a module is one of ours; what was made by ``exec`` without a ``__name__`` has none."""
+    return (module or "").partition(".")[0] == LIBRARY
 
 
 def _list_modules(x: Any) -> list[str]:

@@ -124,6 +124,15 @@ def test_custom_object_scope() -> None:
         pb.load_model("anything.keras", {"double": 2.0})
 
 
+def test_activation_made_by_exec_is_saved_by_name(tmp_path: Any) -> None:
+    made: dict[str, Any] = {}
+    exec("def halve(x): return x * 0.5", made)
+    model = pb.sequential([layers.dense(2, activation=made["halve"], input_shape=[3])])
+    model.save(tmp_path / "model.keras")
+    again = pb.load_model(tmp_path / "model.keras", {"halve": made["halve"]})
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
 def test_to_json_rejects_lambda_activation() -> None:
     model = pb.sequential([layers.dense(2, activation=lambda x: x, input_shape=[3])])
     with pytest.raises(CheckpointError, match="cannot hold"):
