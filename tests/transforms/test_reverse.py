@@ -242,6 +242,25 @@ def test_tape_variable_as_target():
     assert tape.gradient(v, v).item() == 1
 
 
+@pytest.mark.parametrize("persistent", [False, True])
+def test_tape_variable_that_was_passed_on_but_not_read_as_target(persistent):
+    chosen, other, frozen = pb.variable([2.0, 3.0]), pb.variable(4.0), pb.variable(1.0, trainable=False)
+    with pb.GradientTape(persistent) as tape:
+        y = {"chosen": chosen, "frozen": frozen}
+    assert values(tape.gradient(y, [chosen, other, frozen])) == [[1, 1], None, None]
+    with pb.GradientTape() as tape:
+        y = chosen
+    assert tape.jacobian(y, chosen).tolist() == [[1, 0], [0, 1]]
+    with pb.GradientTape() as outer:
+        with pb.GradientTape() as tape:
+            y = chosen
+        z = tape.gradient(y, chosen, output_gradients=pb.tensor([5.0, 6.0])) * chosen
+    assert outer.gradient(z, chosen).tolist() == [5, 6]
+    with pb.GradientTape(watch_accessed_variables=False) as tape:
+        y = chosen
+    assert tape.gradient(y, chosen) is None
+
+
 @pytest.mark.parametrize(("how", "expected"), [("none", None), ("zero", [0, 0])])
 def test_tape_unconnected_none_or_zero(how, expected):
     x, other = pb.tensor([1.0, 2.0]), pb.tensor(np.ones(2))

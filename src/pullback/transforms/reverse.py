@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from warnings import warn
@@ -266,6 +266,7 @@ class GradientTape:
         {'v': Tensor([2., 4.], dtype=float32)}
         """
         tape = self._check_ready("gradient", unconnected_gradients)
+        self._read_targets(target)
         self._derive_views(target, sources)
         flat, known = self._list_sources(sources), self._list_nodes()
         seeds = [
@@ -308,6 +309,7 @@ class GradientTape:
         """
         tape = self._check_ready("jacobian", unconnected_gradients)
         self._check_single("jacobian", "target", target)
+        self._read_targets(target)
         self._derive_views(target, sources)
         flat, known = self._list_sources(sources), self._list_nodes()
         dtype, level = float_of(target.dtype), new_level()
@@ -356,6 +358,7 @@ class GradientTape:
                 f"{name}: axis 0 of target and source are the examples, as many in both; got the shapes "
                 f"{target.shape} and {source.shape}."
             )
+        self._read_targets(target)
         self._derive_views(target, source)
         known, shape = self._list_nodes(), target.shape + source.shape[1:]
         back = self._make_pull(target, known, [source])
@@ -408,6 +411,16 @@ class GradientTape:
             if not isinstance(s, Tensor):
                 raise ArgumentError(f"GradientTape: a source must be a tensor or a variable, got {type(s).__name__}.")
         return flat
+
+    def _read_targets(self, target: Any) -> None:
+        """Follow the variables among the targets that were passed on in the block, but not read in it."""
+        if type(target) is Tensor:
+            return
+        unread = [t for t in tree.leaves(target) if isinstance(t, Variable) and not self._list_leaves(t)]
+        if unread:
+            with nullcontext() if self._recording else self:
+                for t in unread:
+                    t.read()
 
     def _derive_views(self, *trees: Any) -> None:
         """Record the values of views whose base was written to in the block after they were last read."""
