@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.display.axes import get_axes, make_grid
 from pullback.errors import ArgumentError, DataError
-from pullback.typing import Array
+from pullback.typing import TensorLike
 
 SMALL, LARGE = 1e-7, 1e3  # norms of gradients outside these are marked
 
@@ -139,7 +139,7 @@ def _tile(pictures: list[Any], columns: int) -> Any:
     return np.vstack([np.hstack(framed[i : i + columns]) for i in range(0, len(framed), columns)])
 
 
-def confusion(labels: Array, predictions: Array, classes: Sequence[str] | None = None, ax: Any = None) -> Any:
+def confusion(labels: TensorLike, predictions: TensorLike, classes: Sequence[str] | None = None, ax: Any = None) -> Any:
     """Plot the confusion matrix of a classifier, with the accuracy of every class, and return the axes.
 
     labels: the true classes, as integers.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from pullback.names.packages import import_package
 from pullback.transforms.linear import linearize, vjp
 from pullback.transforms.signatures import check_function
 
-if TYPE_CHECKING:
-    from pullback.typing import Tree
+T = TypeVar("T")  # a tree
 
 
 def _as_leaf(x: Any) -> Any:
@@ -26,7 +25,7 @@ def _as_leaf(x: Any) -> Any:
     return as_array(x, None, "ravel_tree")
 
 
-def ravel_tree(tree: Tree) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_tree(tree: T) -> tuple[Any, Callable[[Any], T]]:
     """Return the vector of all numbers in a tree, and a function that makes the tree of such a vector.
 
     tree: dicts, lists, tuples and dataclasses of arrays, tensors and numbers; or one of these.
@@ -51,7 +50,7 @@ def ravel_tree(tree: Tree) -> tuple[Any, Callable[[Any], Any]]:
         np.astype(np.reshape(leaf, (-1,)), kind) if leaf.dtype != kind else np.reshape(leaf, (-1,)) for leaf in flat
     ]
 
-    def unravel(vector: Any) -> Any:
+    def unravel(vector: Any) -> T:
         if np.shape(vector) != (sum(sizes),):
             raise ShapeError(f"unravel: expected a vector of {sum(sizes)} numbers, got shape {np.shape(vector)}.")
         ends = np.cumsum(sizes).tolist()
@@ -59,7 +58,8 @@ def ravel_tree(tree: Tree) -> tuple[Any, Callable[[Any], Any]]:
             _restore(vector[end - size : end], shape, dtype)
             for end, size, shape, dtype in zip(ends, sizes, shapes, dtypes, strict=True)
         ]
-        return trees.replace_leaves(leaves, new)
+        rebuilt: T = trees.replace_leaves(leaves, new)
+        return rebuilt
 
     return (np.concatenate(parts) if parts else np.zeros(0)), unravel
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from pullback.errors import ArgumentError
 from pullback.train.arguments import describe_given
 from pullback.train.nn.layers.base import Layer
 from pullback.train.nn.models import Model
 
+M = TypeVar("M", bound=Model)
 
-def clone_model(model: Model, clone_function: Callable[[Layer], Layer] | None = None) -> Any:
+
+def clone_model(model: M, clone_function: Callable[[Layer], Layer] | None = None) -> M:
     """Return a model of the same layers, with variables of its own that begin as the initializers say.
 
     ``copy.deepcopy(model)`` copies the values as well.
@@ -43,4 +45,5 @@ def clone_model(model: Model, clone_function: Callable[[Layer], Layer] | None = 
     def _rebuild(x: Layer) -> Any:
         return type(x).from_config(copy(x.get_config()))
 
-    return copy(model)
+    cloned: M = copy(model)
+    return cloned

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from pullback.errors import ArgumentError
 from pullback.names.answers import check_keywords
-from pullback.train.loop.examples import take_every_named
+from pullback.train.loop.callback import CallbackLike
+from pullback.train.loop.examples import DataLike, take_every_named
 from pullback.train.nn.graphs import (
     SymbolicTensors,
     check_host_layers,
@@ -25,7 +26,7 @@ from pullback.train.nn.layers.base import Layer
 from pullback.train.nn.layers.checks import UnknownShape
 from pullback.train.nn.layers.symbolic import SymbolicTensor
 from pullback.train.nn.models import Model
-from pullback.typing import Value
+from pullback.typing import TensorLike, Value
 
 
 @check_keywords
@@ -130,9 +131,11 @@ class Functional(Model):
             return self._outputs[0].shape if self._single else tuple(p.shape for p in self._outputs)
         return super().output_shape(*shapes, **settings)
 
-    def __call__(self, *inputs: Any, **settings: Any) -> Any:
-        out = super().__call__(*inputs, **settings)
-        return out if self._output_keys is None else dict(zip(self._output_keys, out, strict=True))
+    if not TYPE_CHECKING:  # the types are those of Model
+
+        def __call__(self, *inputs: Any, **settings: Any) -> Any:
+            out = super().__call__(*inputs, **settings)
+            return out if self._output_keys is None else dict(zip(self._output_keys, out, strict=True))
 
     def _unpack_inputs(self, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
         if len(inputs) == 1 and isinstance(inputs[0], Mapping):
@@ -195,6 +198,33 @@ class Functional(Model):
         return cls(given, made, config["name"])
 
 
+if TYPE_CHECKING:
+
+    class SeveralOutputs(Functional):
+        """A functional model that returns a tuple or a dict, to type checkers."""
+
+        def __call__(self, *inputs: Any, training: bool | None = None, mask: Any = None, **settings: Any) -> Any: ...
+        def apply(self, params: Mapping[str, Any], *inputs: TensorLike, training: bool = False) -> Any: ...
+        def predict(
+            self,
+            x: Any,
+            batch_size: int | None = None,
+            verbose: int | str = 0,
+            steps: int | None = None,
+            callbacks: CallbackLike = (),
+        ) -> Any: ...
+        def predict_on_batch(self, x: DataLike) -> Any: ...
+
+
+@overload
+def model(inputs: SymbolicTensors, outputs: SymbolicTensor, name: str = "", trainable: bool = True) -> Functional: ...
+@overload
+def model(
+    inputs: SymbolicTensors,
+    outputs: Sequence[SymbolicTensor] | Mapping[str, SymbolicTensor],
+    name: str = "",
+    trainable: bool = True,
+) -> SeveralOutputs: ...
 def model(inputs: SymbolicTensors, outputs: SymbolicTensors, name: str = "", trainable: bool = True) -> Functional:
     """Return a model from inputs to outputs: layers applied to ``pb.input`` and to each other's outputs.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 from pullback.core.suggestions import did_you_mean
+from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, watch_variables
 from pullback.errors import ArgumentError, ShapeError
 from pullback.names.answers import check_keywords
@@ -25,11 +26,11 @@ from pullback.train.loop.run import FitSchedule
 from pullback.train.loop.trainer import Trainer, TrainingData, Validation
 from pullback.train.masks import get_mask, set_mask
 from pullback.train.nn.graphs import run_steps, sort_steps
-from pullback.train.nn.layers.base import Layer
+from pullback.train.nn.layers.base import HasCall, Layer, R_co
 from pullback.train.nn.layers.symbolic import SymbolicTensor
 from pullback.train.nn.summary import format_summary, show_summary
 from pullback.train.optim.step import Optimizer
-from pullback.typing import TensorLike, Value
+from pullback.typing import Array, TensorLike, Value
 
 
 @check_keywords
@@ -123,6 +124,12 @@ class Model(Layer):
         """
         return {name: v.held for name, v in self.named_variables().items() if v.trainable}
 
+    @overload
+    def apply(
+        self: HasCall[Tensor], params: Mapping[str, Any], *inputs: TensorLike, training: bool = False
+    ) -> Tensor: ...
+    @overload
+    def apply(self: HasCall[R_co], params: Mapping[str, Any], *inputs: TensorLike, training: bool = False) -> R_co: ...
     def apply(self, params: Mapping[str, Any], *inputs: TensorLike, training: bool = False) -> Any:
         """Return the output with these values in place of the variables': the model as a function of its parameters.
 
@@ -149,6 +156,23 @@ class Model(Layer):
         with watch_variables(VariableOverrides({id(places[name]): value for name, value in params.items()})):
             return self(*inputs, training=training)
 
+    @overload
+    def __call__(
+        self,
+        x: SymbolicTensor | Sequence[SymbolicTensor],
+        *inputs: Any,
+        training: bool | None = None,
+        mask: Any = None,
+        **settings: Any,
+    ) -> SymbolicTensor: ...
+    @overload
+    def __call__(
+        self: HasCall[Tensor], *inputs: Any, training: bool | None = None, mask: Any = None, **settings: Any
+    ) -> Tensor: ...
+    @overload
+    def __call__(
+        self: HasCall[R_co], *inputs: Any, training: bool | None = None, mask: Any = None, **settings: Any
+    ) -> R_co: ...
     def __call__(self, *inputs: Any, mask: Any = None, **settings: Any) -> Any:
         if mask is None:
             return super().__call__(*inputs, **settings)
@@ -169,7 +193,8 @@ class Model(Layer):
         mask: their mask.
         """
         listed = inputs if isinstance(inputs, list | tuple) else [inputs]
-        return get_mask(self(*listed, mask=mask))
+        outputs: Any = self(*listed, mask=mask)
+        return get_mask(outputs)
 
     def _set_output_mask(self, y: Any, xs: Any, masks: Any) -> None:
         """Do nothing: the last layer has set the mask."""
@@ -594,7 +619,7 @@ class Model(Layer):
         verbose: int | str = 0,
         steps: int | None = None,
         callbacks: CallbackLike = (),
-    ) -> Any:
+    ) -> Array:
         """Return the outputs for these examples, or for batches of them, as arrays.
 
         x: the inputs, as ``fit`` takes them.
@@ -613,9 +638,10 @@ class Model(Layer):
                 f"{self.name}.predict does not call {type(self).__name__}.predict_step. Write what it returns in call, "
                 "or predict in a loop of your own."
             )
-        return self._trainer.predict(x, batch_size, steps, callbacks)
+        outputs: Array = self._trainer.predict(x, batch_size, steps, callbacks)
+        return outputs
 
-    def predict_on_batch(self, x: DataLike) -> Any:
+    def predict_on_batch(self, x: DataLike) -> Array:
         """Return the outputs for one batch, as arrays.
 
         x: the inputs.
@@ -624,7 +650,8 @@ class Model(Layer):
         >>> model.predict_on_batch(np.array([[1.0, 2.0]]))
         array([[3.]], dtype=float32)
         """
-        return self._trainer.predict_on_batch(x)
+        outputs: Array = self._trainer.predict_on_batch(x)
+        return outputs
 
     def execute(self, inputs: Any, outputs: str | Sequence[str]) -> Any:
         """Return the outputs of layers inside the model, for these inputs, as in TensorFlow.js.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,10 +15,12 @@ from pullback.errors import ArgumentError
 from pullback.transforms.grad import as_leaf, convert_back, kind_of
 from pullback.typing import TensorLike, Tree, Value
 
+Grads = TypeVar("Grads")  # a tree of gradients
+
 __all__ = ["clip_global_norm", "clip_norms", "clip_values", "global_norm"]
 
 
-def clip_values(grads: Tree, limit: float) -> Tree:
+def clip_values(grads: Grads, limit: float) -> Grads:
     """Return the gradients with every element clipped to ``[-limit, limit]``.
 
     grads: a list or dict of gradients.
@@ -28,10 +30,11 @@ def clip_values(grads: Tree, limit: float) -> Tree:
     {'w': array([ 0.5, -1. ])}
     """
     check_limit("clip_values", limit)
-    return _clip_tree(grads, "clip_values", lambda gs: clip_each_value(gs, limit))
+    clipped: Grads = _clip_tree(grads, "clip_values", lambda gs: clip_each_value(gs, limit))
+    return clipped
 
 
-def clip_norms(grads: Tree, limit: float) -> Tree:
+def clip_norms(grads: Grads, limit: float) -> Grads:
     """Return the gradients, each scaled down if its own norm is more than ``limit``.
 
     grads: a list or dict of gradients.
@@ -41,10 +44,11 @@ def clip_norms(grads: Tree, limit: float) -> Tree:
     {'w': array([0.6, 0.8]), 'b': array([0.5])}
     """
     check_limit("clip_norms", limit)
-    return _clip_tree(grads, "clip_norms", lambda gs: clip_each_norm(gs, limit))
+    clipped: Grads = _clip_tree(grads, "clip_norms", lambda gs: clip_each_norm(gs, limit))
+    return clipped
 
 
-def clip_global_norm(grads: Tree, limit: float) -> Tree:
+def clip_global_norm(grads: Grads, limit: float) -> Grads:
     """Return the gradients, all scaled by one factor if their joint norm is more than ``limit``.
 
     The direction stays the same.
@@ -56,7 +60,8 @@ def clip_global_norm(grads: Tree, limit: float) -> Tree:
     {'w': array([0.6, 0. ]), 'b': array([0.8])}
     """
     check_limit("clip_global_norm", limit)
-    return _clip_tree(grads, "clip_global_norm", lambda gs: clip_joint_norm(gs, limit))
+    clipped: Grads = _clip_tree(grads, "clip_global_norm", lambda gs: clip_joint_norm(gs, limit))
+    return clipped
 
 
 def global_norm(grads: Tree) -> Any:
@@ -115,7 +120,7 @@ def _collect_values(grads: Tree, name: str) -> list[Any]:
     return out
 
 
-def _clip_tree(grads: Tree, name: str, clip: Callable[[Sequence[Any]], list[Any]]) -> Tree:
+def _clip_tree(grads: Tree, name: str, clip: Callable[[Sequence[Any]], list[Any]]) -> Any:
     grads = tree.map_leaves(_sum_rows, grads, whole=tree.is_number_list)
     clipped = iter(clip(_collect_values(grads, name)))
 

@@ -6,7 +6,7 @@ The only module that imports ``scipy.optimize``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,19 +19,22 @@ from pullback.train.optim.clipping import as_value
 from pullback.train.optim.trees import match_leaves, rebuild_tree
 from pullback.transforms.grad import ValueAndGrads, convert_back, kind_of, value_and_grad
 from pullback.transforms.variables import differentiate_by_variables, variable_grads
-from pullback.typing import Array, Tree
+from pullback.typing import Array
 
 __all__ = ["LBFGS", "Solution", "lbfgs"]
 
 
-class Solution(NamedTuple):
+P = TypeVar("P")  # a tree of parameters
+
+
+class Solution(NamedTuple, Generic[P]):
     """The result of ``lbfgs``: parameters, the function's value there, and whether it converged.
 
     >>> pb.train.lbfgs().solve(lambda x: (x - 1.0) ** 2, 0.0).converged
     True
     """
 
-    params: Any
+    params: P
     value: float
     iterations: int
     converged: bool
@@ -111,7 +114,7 @@ class LBFGS:
         """Return the value of ``f()`` and its gradients by name, as ``variable_grads`` does."""
         return variable_grads(f, var_list)
 
-    def solve(self, f: Callable[[Any], Any], params: Tree) -> Solution:
+    def solve(self, f: Callable[[P], Any], params: P) -> Solution[P]:
         """Minimize ``f(params)`` by a tree of parameters, starting from these."""
         leaves = match_leaves(params, params, "params")
         begin = [np.array(as_value(x, "lbfgs.solve")) for x, _ in leaves]
@@ -127,7 +130,9 @@ class LBFGS:
         back = [convert_back(x[()], kind_of(was)) for x, (was, _) in zip(result.params, leaves, strict=True)]
         return result._replace(params=rebuild_tree(params, back))
 
-    def _minimize_flat(self, compute: Callable[[list[Any]], tuple[float, list[Any]]], begin: list[Any]) -> Solution:
+    def _minimize_flat(
+        self, compute: Callable[[list[Any]], tuple[float, list[Any]]], begin: list[Any]
+    ) -> Solution[Any]:
         ends = np.cumsum([x.size for x in begin])
 
         def split(flat: Array) -> list[Any]:

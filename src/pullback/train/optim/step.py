@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, overload
 
 import numpy as np
 
@@ -33,6 +33,8 @@ GRADIENT_TYPES = (Tensor, np.ndarray, RowSparse)
 BLOCK = 24576  # elements that are updated at a time, so that what a rule computes in between stays in the cache
 CLIPS = {"clip_value": clip_each_value, "clip_norm": clip_each_norm, "clip_global_norm": clip_joint_norm}
 
+P = TypeVar("P")  # a tree of parameters
+R = TypeVar("R")
 Gradient: TypeAlias = "Value | RowSparse"
 Gradients = Mapping[Any, Any] | Iterable[Any]  # by name or variable, or (gradient, variable) pairs
 StepNumbers = Callable[[Any, Any], tuple[Any, ...]]  # from the learning rate and the step number
@@ -140,6 +142,20 @@ class Optimizer:
 
     # ---- variables
 
+    @overload
+    def minimize(self, f: Callable[[], R], var_list: Sequence[Variable] | None, return_cost: Literal[True]) -> R: ...
+    @overload
+    def minimize(
+        self, f: Callable[[], R], var_list: Sequence[Variable] | None = None, *, return_cost: Literal[True]
+    ) -> R: ...
+    @overload
+    def minimize(
+        self, f: Callable[[], Any], var_list: Sequence[Variable] | None = None, return_cost: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def minimize(
+        self, f: Callable[[], Any], var_list: Sequence[Variable] | None = None, return_cost: bool = ...
+    ) -> Any: ...
     def minimize(
         self, f: Callable[[], Any], var_list: Sequence[Variable] | None = None, return_cost: bool = False
     ) -> Any:
@@ -227,7 +243,7 @@ class Optimizer:
         return int(self._steps.held.value)
 
     @property
-    def learning_rate(self) -> Any:
+    def learning_rate(self) -> CurrentRate:
         """The learning rate of the next step; ``optimizer.learning_rate = 0.01`` or ``.assign(0.01)`` sets it.
 
         >>> optimizer = pb.train.sgd(0.1)
@@ -270,7 +286,7 @@ class Optimizer:
             state[name] = rebuild_tree(params, arrays)
         return state
 
-    def update(self, params: Tree, grads: Tree, state: Mapping[str, Any]) -> tuple[Tree, dict[str, Any]]:
+    def update(self, params: P, grads: Tree, state: Mapping[str, Any]) -> tuple[P, dict[str, Any]]:
         """Return the next ``(params, state)`` after one step; nothing is changed in place.
 
         Leaves keep their kind: arrays stay arrays, tensors tensors, numbers numbers.

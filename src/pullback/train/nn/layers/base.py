@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from inspect import signature
 from math import inf
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
 from weakref import ref
 
 import numpy as np
@@ -35,6 +35,9 @@ from pullback.train.nn.policies import as_layer_dtype
 from pullback.train.nn.regularizers import RegularizerLike, regularizer
 from pullback.typing import DType, Shape, TensorLike, Value
 
+if TYPE_CHECKING:
+    from pullback.train.nn.layers.symbolic import SymbolicTensor
+
 NOT_PARTS = {  # attributes whose parts are counted elsewhere, or that are no parts
     "_activate", "_activity", "_added", "_calls", "_fixed", "_gate", "_initial_weights", "_penalized", "_states",
 }  # fmt: skip
@@ -44,6 +47,15 @@ NOTHING: Any = None
 LENGTHS = 32, 96  # in place of unknown lengths: two, as what differs in the results is unknown too
 LONG_LENGTHS = 512, 1536  # where those are too short
 _name_counts: Counter[str] = Counter()  # how many layers of each kind were made: for default names
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class HasCall(Protocol[R_co]):
+    """A layer whose ``call`` returns this: ``Any``, of most layers of the library, is every type."""
+
+    @property
+    def call(self) -> Callable[..., R_co]: ...
 
 
 class CallContext(NamedTuple):
@@ -220,6 +232,28 @@ class Layer(Configurable):
 
     # ---- calls
 
+    @overload
+    def __call__(
+        self,
+        x: SymbolicTensor | Sequence[SymbolicTensor],
+        *inputs: Any,
+        training: bool | None = None,
+        mask: Any = None,
+        **settings: Any,
+    ) -> SymbolicTensor: ...
+    @overload
+    def __call__(
+        self: HasCall[Tensor],
+        x: Tensor | Sequence[Tensor],
+        *inputs: Any,
+        training: bool | None = None,
+        mask: Any = None,
+        **settings: Any,
+    ) -> Tensor: ...
+    @overload
+    def __call__(
+        self: HasCall[R_co], *inputs: Any, training: bool | None = None, mask: Any = None, **settings: Any
+    ) -> R_co: ...
     def __call__(self, *inputs: Any, training: bool | None = None, mask: Mask = None, **settings: Any) -> Any:
         if not inputs and "inputs" in settings:
             inputs = (settings.pop("inputs"),)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 from pullback.numerics.windows import plan_windows
 from pullback.ops import joining
@@ -70,12 +71,13 @@ class WindowLayer(BiasedLayer):
         space, padding = x.shape[1:-1], "valid" if self.padding == "causal" else self.padding
         return plan_windows(self.name, space, filters.shape[:-2], self._strides, padding, self._dilation)
 
-    def call(self, x: Value) -> Any:
+    def call(self, x: Value) -> Tensor:
         x = self.move_channels_last(x)
         if self.padding == "causal":
             x = np.pad(x, [(0, 0), (self._dilation[0] * (self._size[0] - 1), 0), (0, 0)])
         y = self.apply_filters(x)
-        return self._activate(self.move_channels_back(y + self.bias if self.use_bias else y))
+        result: Tensor = self._activate(self.move_channels_back(y + self.bias if self.use_bias else y))
+        return result
 
 
 @dataclass(eq=False)

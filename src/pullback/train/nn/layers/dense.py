@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.tensor import strip
+from pullback.core.tensor import Tensor, strip
 from pullback.errors import ArgumentError, ShapeError
 from pullback.ops import gathering
 from pullback.train.masks import Mask
@@ -64,10 +64,11 @@ class Dense(AdaptableLayer):
             self.bias = self.add_weight_by_arguments("bias", (self.units,))
         self.build_lora()
 
-    def call(self, x: Value) -> Any:
+    def call(self, x: Value) -> Tensor:
         kernel = self.kernel if self.lora_rank is None else self.adapt(self.kernel)
         y = x @ kernel.read()  # an op that reads a variable itself takes a microsecond longer
-        return self._activate(y + self.bias.read() if self.use_bias else y)
+        result: Tensor = self._activate(y + self.bias.read() if self.use_bias else y)
+        return result
 
 
 @takes_output_shape
@@ -192,11 +193,11 @@ class Embedding(AdaptableLayer):
     def compute_mask(self, inputs: Any, mask: Mask = None) -> Mask:
         return np.not_equal(strip(inputs), 0) if self.mask_zero else None
 
-    def call(self, x: Value) -> Any:
+    def call(self, x: Value) -> Tensor:
         self.check_inputs(x)
         places = strip(x)
         rows = places if places.dtype.kind in "iu" else places.astype(np.int32)
-        found = gathering.gather(self.embeddings, rows)
+        found: Tensor = gathering.gather(self.embeddings, rows)
         return found if self.lora_rank is None else found + self.compute_update(gathering.gather(self.lora_a, rows))
 
 
