@@ -25,9 +25,12 @@ __all__ = [
 
 
 class SupportsArray(Protocol):
-    """What NumPy can make an array of: arrays and NumPy's scalars, and the containers of other libraries."""
+    """What NumPy can make an array of: arrays and NumPy's scalars, and the containers of other libraries.
 
-    def __array__(self) -> np.ndarray[Any, Any]: ...
+    To a type checker a tensor is none of them: what it declares takes no dtype.
+    """
+
+    def __array__(self, dtype: Any = ..., /) -> np.ndarray[Any, Any]: ...
 
 
 Array: TypeAlias = np.ndarray[Any, Any]

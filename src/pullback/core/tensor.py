@@ -262,9 +262,9 @@ class Tensor(TensorOps):
             raise AttributeError("__array__")
         return t._values
 
-    if TYPE_CHECKING:  # which makes a tensor an ArrayLike of NumPy's stubs
+    if TYPE_CHECKING:  # which makes a tensor an ArrayLike of NumPy's stubs, and without a dtype none of ours
 
-        def __array__(self, dtype: DType = None, copy: bool | None = None) -> Array: ...
+        def __array__(self) -> Array: ...
 
     else:
         __array__ = property(_choose_array)

@@ -39,7 +39,7 @@ A_co = TypeVar("A_co", covariant=True)
 K = DefaultTypeVar("K", bound=Literal[0] | None, default=None)
 K_co = TypeVar("K_co", covariant=True)
 X0 = TypeVar("X0", bound=Any)  # the first parameter of f; the bound makes that of a lambda Any
-N = TypeVar("N", bound=ArrayLike | list[Any] | tuple[Any, ...] | dict[Any, Any])
+N = TypeVar("N", bound=Tensor | ArrayLike | list[Any] | tuple[Any, ...] | dict[Any, Any])
 
 ArgNums = int | Sequence[int] | None
 ArgNames = str | Sequence[str] | None
