@@ -82,12 +82,12 @@ def align_operands(args: Sequence[Any]) -> list[Any]:
     return [to_array(a, floats[0] if floats else None) for a in args]
 
 
-def as_array(x: Any) -> Any:
+def as_numpy_array(x: Any) -> Any:
     """Return ``x`` itself; of a number, which has no memory in NumPy, an array without axes."""
     return np.asarray(x) if not isinstance(x, Tensor) else x if is_array(x) else mark_as_array(clone(x))
 
 
-def as_number(x: Any) -> Any:
+def as_numpy_number(x: Any) -> Any:
     """Return ``x`` itself; of an array without axes, its number."""
     return x if x.ndim or not is_array(x) else x[()]
 

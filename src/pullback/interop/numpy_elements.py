@@ -14,8 +14,8 @@ from pullback.core.writes import link_part, mark_as_array
 from pullback.errors import ShapeError
 from pullback.interop.numpy_arguments import (
     align_operands,
-    as_array,
-    as_number,
+    as_numpy_array,
+    as_numpy_number,
     run_without_rule,
     to_array,
     wrap,
@@ -297,23 +297,23 @@ def _nan_to_num(x: Any, /, copy: Any = True, nan: float = 0.0, posinf: Any = Non
         return np.copy(x) if copy else x
     limits, values = np.finfo(x.dtype), strip(x)
     if type(values) is np.ndarray and np.isfinite(values).all():
-        return np.copy(x) if copy else as_number(x)
+        return np.copy(x) if copy else as_numpy_number(x)
     result = np.where(np.isnan(values), nan, x)
     result = np.where(values == np.inf, limits.max if posinf is None else posinf, result)
     result = np.where(values == -np.inf, limits.min if neginf is None else neginf, result)
     if copy:
         return result
     x[...] = result
-    return as_number(x)
+    return as_numpy_number(x)
 
 
 def _real_if_close(a: Value, /, tol: float = 100) -> Any:
     """Return the real part if the imaginary part is rounding errors; needs values, as the dtype depends on them."""
     if a.dtype.kind != "c":
-        return as_array(a)
+        return as_numpy_array(a)
     values = np.asarray(read_sizes("np.real_if_close", np.imag(a)))
     limit = np.finfo(a.dtype).eps * tol if tol > 1 else tol
-    return as_array(np.real(a) if np.all(np.absolute(values) < limit) else a)
+    return as_numpy_array(np.real(a) if np.all(np.absolute(values) < limit) else a)
 
 
 # ---- making
@@ -376,7 +376,7 @@ def _array(object: Any, /, dtype: DType = None, *, ndmin: int = 0) -> Any:
 def _asarray(a: Any, /, dtype: DType = None) -> Any:
     """Return a tensor with the dtype that NumPy gives it, for ``np.asarray(x, like=tensor)``."""
     result: Any = as_tensor(to_array(a))
-    return as_array(result if dtype is None else np.astype(result, dtype))
+    return as_numpy_array(result if dtype is None else np.astype(result, dtype))
 
 
 def _to_least_rank(x: Any, ndmin: int) -> Any:

@@ -15,7 +15,7 @@ from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import (
     TABLES,
     align_operands,
-    as_number,
+    as_numpy_number,
     is_traced,
     make_no_rule_error,
     run_without_rule,
@@ -152,7 +152,7 @@ def _solve(a: TensorLike, b: TensorLike, /) -> Any:
 
 
 def _multi_dot(arrays: list[Any], /) -> Any:
-    return as_number(linalg.multi_dot(align_operands(arrays)))
+    return as_numpy_number(linalg.multi_dot(align_operands(arrays)))
 
 
 def _tensorinv(a: Value, /, ind: int = 2) -> Any:

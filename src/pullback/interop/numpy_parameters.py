@@ -149,7 +149,7 @@ def _count(x: Value, where: Any, axis: Axis, keepdims: bool) -> Any:
 
 
 def _mean(x: Value, where: Any = True, axis: Axis = None, keepdims: bool = False) -> Any:
-    x = x if x.dtype.kind in "fc" else np.astype(x, float)  # a sum of integers may overflow
+    x = x if x.dtype.kind in "fc" else x.astype(float)  # a sum of integers may overflow
     return np.sum(x, axis=axis, keepdims=keepdims, where=where) / _count(x, where, axis, keepdims)
 
 

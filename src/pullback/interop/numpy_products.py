@@ -12,7 +12,7 @@ from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import Tensor, call_unfollowed, strip
 from pullback.core.writes import mark_as_array
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import align_operands, as_number
+from pullback.interop.numpy_arguments import align_operands, as_numpy_number
 from pullback.numerics.axis_arguments import LETTERS, resolve_axes
 from pullback.ops import contraction, norms
 from pullback.ops.contraction import einsum
@@ -87,7 +87,9 @@ def _einsum(*operands: Any, optimize: Any = False) -> Any:
     z = z if z.dtype.kind in "fc" else np.astype(z, np.result_type(*(a.dtype for a in arrays)))
     if z.ndim:
         return z
-    return mark_as_array(z) if optimize is not False and _ends_in_tensordot(text, arrays, optimize) else as_number(z)
+    return (
+        mark_as_array(z) if optimize is not False and _ends_in_tensordot(text, arrays, optimize) else as_numpy_number(z)
+    )
 
 
 def _ends_in_tensordot(text: str, arrays: list[Any], optimize: Any) -> bool:

@@ -454,9 +454,9 @@ def _unwrap(p: Value, /, discont: Any = None, axis: int = -1, *, period: Any = 6
     limit, turn = strip(discont), strip(period)
 
     def count_turns(values: Any) -> Any:
-        made = np.unwrap(values, limit, axis, period=turn)
-        turns = np.where(made == values, 0, np.round((made - values) / turn))  # none of an infinite first element
-        return turns.astype(made.dtype)  # integers stay integers
+        unwrapped = np.unwrap(values, limit, axis, period=turn)
+        turns = np.where(unwrapped == values, 0, np.round((unwrapped - values) / turn))  # 0 of an infinite first
+        return turns.astype(unwrapped.dtype)  # integers stay integers
 
     return p + call_unfollowed(count_turns, p) * period
 

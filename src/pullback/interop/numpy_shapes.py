@@ -12,7 +12,7 @@ import numpy as np
 from pullback.core.tensor import BY_KERNEL, Tensor, concrete, strip
 from pullback.core.writes import link_part, mark_as_array, order_axes
 from pullback.errors import ArgumentError, ShapeError
-from pullback.interop.numpy_arguments import align_operands, as_array, run_without_rule, to_array
+from pullback.interop.numpy_arguments import align_operands, as_numpy_array, run_without_rule, to_array
 from pullback.numerics.axis_arguments import resolve_axis
 from pullback.ops import blocks, conversion, gathering, movement, padding
 
@@ -182,7 +182,7 @@ def _make_to_rank(func: Callable[..., Any]) -> Function:
 def _broadcast_arrays(*args: object) -> Any:
     items = align_operands(args)
     shape = np.broadcast_shapes(*(np.shape(a) for a in items))
-    return tuple(as_array(a) if np.shape(a) == shape else np.broadcast_to(a, shape) for a in items)
+    return tuple(as_numpy_array(a) if np.shape(a) == shape else np.broadcast_to(a, shape) for a in items)
 
 
 def _apply_over_axes(func: Function, a: Value, axes: Any, /) -> Any:
