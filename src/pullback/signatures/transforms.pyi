@@ -20,7 +20,7 @@ from pullback.compiler.profile import Profile
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
 from pullback.transforms.reverse import UnconnectedGradients
-from pullback.typing import ArrayLike, TensorLike
+from pullback.typing import Array, ArrayLike, TensorLike
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -35,6 +35,8 @@ R = TypeVar("R")
 V = TypeVar("V")
 G = TypeVar("G")
 R_co = TypeVar("R_co", covariant=True)
+T0 = TypeVar("T0", bound=Any)  # the first two parameters of f
+T1 = TypeVar("T1", bound=Any)
 A_co = TypeVar("A_co", covariant=True)
 K = DefaultTypeVar("K", bound=Literal[0] | None, default=None)
 K_co = TypeVar("K_co", covariant=True)
@@ -112,6 +114,68 @@ class DerivativeAndAux(Protocol[X0, P, K_co, A_co]):  # type: ignore[misc]
     def __call__(self, x: X0, /, *args: P.args, **kwargs: P.kwargs) -> tuple[X0, A_co]: ...
     @overload
     def __call__(self, x: X, /, *args: Any, dy: TensorLike, **kwargs: Any) -> tuple[X, A_co]: ...
+
+class TwoOrMore(Protocol[P, T0, T1, Q]):  # type: ignore[misc]
+    """A function of two arguments or more: ``P`` are all, ``T0``, ``T1`` and ``Q`` the same, two of them by position."""
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+    @overload
+    def __call__(self, x: T0, y: T1, /, *args: Q.args, **kwargs: Q.kwargs) -> Any: ...
+
+class SecondDerivative(Protocol[P, T0, T1, Q]):  # type: ignore[misc]
+    """The derivative by the second argument: ``grad(f, argnums=1)``."""
+
+    __name__: str
+    __wrapped__: Callable[..., Any]
+    @overload
+    def __call__(self, x: T0, y: Tensor, /, *args: Q.args, **kwargs: Q.kwargs) -> Tensor: ...
+    @overload
+    def __call__(self, x: T0, y: Array, /, *args: Q.args, **kwargs: Q.kwargs) -> Array: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T1: ...
+    @overload
+    def __call__(self, *args: Any, dy: TensorLike, **kwargs: Any) -> T1: ...
+
+class ValueAndSecondDerivative(Protocol[P, T0, T1, Q]):  # type: ignore[misc]
+    """``value_and_grad(f, argnums=1)``."""
+
+    __name__: str
+    __wrapped__: Callable[..., Any]
+    @overload
+    def __call__(self, x: T0, y: Tensor, /, *args: Q.args, **kwargs: Q.kwargs) -> ValueAndGrad[Any, Tensor]: ...
+    @overload
+    def __call__(self, x: T0, y: Array, /, *args: Q.args, **kwargs: Q.kwargs) -> ValueAndGrad[Any, Array]: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[Any, T1]: ...
+    @overload
+    def __call__(self, *args: Any, dy: TensorLike, **kwargs: Any) -> ValueAndGrad[Any, T1]: ...
+
+class BothDerivatives(Protocol[P, T0, T1, Q]):  # type: ignore[misc]
+    """The derivatives by the first two arguments: ``grad(f, argnums=(0, 1))``."""
+
+    __name__: str
+    __wrapped__: Callable[..., Any]
+    @overload
+    def __call__(self, x: Tensor, y: Tensor, /, *args: Q.args, **kwargs: Q.kwargs) -> tuple[Tensor, Tensor]: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> tuple[T0, T1]: ...
+    @overload
+    def __call__(self, *args: Any, dy: TensorLike, **kwargs: Any) -> tuple[T0, T1]: ...
+
+class ValueAndBothDerivatives(Protocol[P, T0, T1, Q]):
+    """``value_and_grad(f, argnums=(0, 1))``."""
+
+    __name__: str
+    __wrapped__: Callable[..., Any]
+    @overload
+    def __call__(
+        self, x: Tensor, y: Tensor, /, *args: Q.args, **kwargs: Q.kwargs
+    ) -> ValueAndGrad[Any, tuple[Tensor, Tensor]]: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> ValueAndGrad[Any, tuple[T0, T1]]: ...
+    @overload
+    def __call__(self, *args: Any, dy: TensorLike, **kwargs: Any) -> ValueAndGrad[Any, tuple[T0, T1]]: ...
 
 class ChosenDerivatives(Protocol[P, R_co]):
     """The same by the arguments that ``argnums`` and ``argnames`` choose."""
@@ -284,6 +348,24 @@ def grad(
 ) -> DerivativeAndAux[X0, P, K, A]: ...
 @overload
 def grad(
+    f: TwoOrMore[P, T0, T1, Q],
+    argnums: Literal[1],
+    *,
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+    unconnected: Unconnected = "raise",
+) -> SecondDerivative[P, T0, T1, Q]: ...
+@overload
+def grad(
+    f: TwoOrMore[P, T0, T1, Q],
+    argnums: tuple[Literal[0], Literal[1]],
+    *,
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+    unconnected: Unconnected = "raise",
+) -> BothDerivatives[P, T0, T1, Q]: ...
+@overload
+def grad(
     f: Callable[P, Any],
     argnums: int | Sequence[int],
     *,
@@ -350,6 +432,24 @@ def value_and_grad(
     has_aux: Literal[True],
     unconnected: Unconnected = "raise",
 ) -> ValueAndDerivativeAndAux[X0, P, K, A]: ...
+@overload
+def value_and_grad(
+    f: TwoOrMore[P, T0, T1, Q],
+    argnums: Literal[1],
+    *,
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+    unconnected: Unconnected = "raise",
+) -> ValueAndSecondDerivative[P, T0, T1, Q]: ...
+@overload
+def value_and_grad(
+    f: TwoOrMore[P, T0, T1, Q],
+    argnums: tuple[Literal[0], Literal[1]],
+    *,
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+    unconnected: Unconnected = "raise",
+) -> ValueAndBothDerivatives[P, T0, T1, Q]: ...
 @overload
 def value_and_grad(
     f: Callable[P, Any],
@@ -585,6 +685,15 @@ def jacobian(
 ) -> Derivative[X0, P, K]: ...
 @overload
 def jacobian(
+    f: TwoOrMore[P, T0, T1, Q],
+    mode: Mode = "auto",
+    *,
+    argnums: Literal[1],
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+) -> SecondDerivative[P, T0, T1, Q]: ...
+@overload
+def jacobian(
     f: Callable[P, Any],
     mode: Mode = "auto",
     *,
@@ -636,6 +745,14 @@ def hessian(
 ) -> Derivative[X0, P, K]:
     """Return ``H(x, **kwargs)``: the second derivatives of ``f(x)``, by every pair of elements of ``x``."""
 
+@overload
+def hessian(
+    f: TwoOrMore[P, T0, T1, Q],
+    argnums: Literal[1],
+    *,
+    argnames: None = None,
+    has_aux: Literal[False] = False,
+) -> SecondDerivative[P, T0, T1, Q]: ...
 @overload
 def hessian(
     f: Callable[P, Any], argnums: int | Sequence[int], *, argnames: ArgNames = None, has_aux: bool = False
@@ -733,6 +850,18 @@ def compile(
 
 # ---- gradients of one's own
 
+class CustomGrad(Protocol):
+    """``custom_grad(check=True)``: the decorator."""
+
+    @overload
+    def __call__(self, f: Callable[[X1, Save], tuple[R, Any]], /) -> CustomFunction[[X1], R]: ...
+    @overload
+    def __call__(self, f: Callable[[X1, X2, Save], tuple[R, Any]], /) -> CustomFunction[[X1, X2], R]: ...
+    @overload
+    def __call__(self, f: Callable[[X1, X2, X3, Save], tuple[R, Any]], /) -> CustomFunction[[X1, X2, X3], R]: ...
+    @overload
+    def __call__(self, f: Callable[P, tuple[R, Any]], /) -> CustomFunction[P, R]: ...
+
 @overload
 def custom_grad(
     f: Callable[[X1, Save], tuple[R, Any]], *, check: bool = False, jvp: Callable[..., Any] | None = None
@@ -752,9 +881,7 @@ def custom_grad(
     f: Callable[P, tuple[R, Any]], *, check: bool = False, jvp: Callable[..., Any] | None = None
 ) -> CustomFunction[P, R]: ...
 @overload
-def custom_grad(
-    f: Callable[..., Any] | None = None, *, check: bool = False, jvp: Callable[..., Any] | None = None
-) -> Any: ...
+def custom_grad(f: None = None, *, check: bool = False, jvp: Callable[..., Any] | None = None) -> CustomGrad: ...
 @overload
 def custom_gradient(
     f: Callable[P, tuple[R, Any]], *, check: bool = False, jvp: Callable[..., Any] | None = None
@@ -773,12 +900,12 @@ def custom_jvp(f: Callable[P, R], *, jvp: Callable[..., Any] | None = None) -> C
 def custom_jvp(
     f: None = None, *, jvp: Callable[..., Any] | None = None
 ) -> Callable[[Callable[P, R]], CustomFunction[P, R]]: ...
-def custom_root(f: Callable[Concatenate[X, P], Any], solve: Callable[..., Any]) -> Callable[Concatenate[X, P], X]:
+def custom_root(f: Callable[Concatenate[X0, P], Any], solve: Callable[..., Any]) -> Callable[Concatenate[X0, P], X0]:
     """Return ``root(x0, *params)``: the solution of ``f(x, *params) = 0`` that ``solve`` finds, differentiable."""
 
 def custom_fixed_point(
-    f: Callable[Concatenate[X, P], X], solve: Callable[..., Any] | None = None
-) -> Callable[Concatenate[X, P], X]:
+    f: Callable[Concatenate[X0, P], X0], solve: Callable[..., Any] | None = None
+) -> Callable[Concatenate[X0, P], X0]:
     """Return ``point(x0, *params)``: the solution of ``x = f(x, *params)`` that ``solve`` finds, differentiable."""
 
 def register_gradient(name: str) -> Callable[[F], F]:
