@@ -76,11 +76,15 @@ both: pb.ValueAndGrad = pb.value_and_grad(misfit)(t, t, t)  # type: ignore[assig
 matrix: pb.Tensor = pb.jacobian(misfit)(t, t, t)  # type: ignore[assignment]
 second: pb.Tensor = pb.hessian(misfit)(t, t, t)  # type: ignore[assignment]
 pb.grad(misfit, argnums=0)(t, t)  # type: ignore[call-overload]
+pb.grad(misfit, argnums=1)(t, t)  # type: ignore[call-overload]
+pb.grad(misfit, argnums=(0, 1))(t, t, "y")  # type: ignore[call-overload]
+pb.grad(misfit, argnums=(0, 1))(t, t, t).tnah()  # type: ignore[attr-defined]
 tangents: str = pb.jvp(loss, [t], [t])[1]  # type: ignore[assignment]
 pb.grad(3.0)  # type: ignore[call-overload]
 pb.grad(loss, unconnected="ignore")  # type: ignore[call-overload]
 slope: str = pb.grad(loss)(t)  # type: ignore[assignment]
 pb.value_and_grad(loss)(t).gradient  # type: ignore[attr-defined]
+pb.value_and_grad(loss)(t).numpy()  # type: ignore[attr-defined]
 pb.grads(loss)(t)  # type: ignore[call-overload]
 pb.variable_grads(loss)  # type: ignore[arg-type]
 pb.variable_grads(lambda: loss(w)).gradients  # type: ignore[attr-defined]
@@ -101,6 +105,9 @@ def without_gradient(x: pb.Tensor) -> pb.Tensor:
     return x
 
 
+pb.custom_grad(misfit)  # type: ignore[arg-type]
+
+
 step(t)  # type: ignore[call-arg]
 step(t, "2")  # type: ignore[arg-type]
 step(t, 2).tnah()  # type: ignore[attr-defined]
@@ -114,8 +121,19 @@ pb.checkpoint(loss)(t, rate=2.0)  # type: ignore[call-arg]
 
 model = pb.sequential([pb.layers.dense(8)])
 model.ftt(t)  # type: ignore[attr-defined]
+model(t).tnah()  # type: ignore[attr-defined]
+cost: str = model.predict(t)  # type: ignore[assignment]
 model.fit()  # type: ignore[call-arg]
+model.fit(t, t, epoch=3)  # type: ignore[call-arg]
+pb.layers.dense(8, activatoin="relu")  # type: ignore[call-arg]
+pb.layers.dense("8")  # type: ignore[arg-type]
 model.compile("adam", 3)  # type: ignore[arg-type]
 pb.load_model("model.safetensors").sumary()  # type: ignore[attr-defined]
 pb.sequential(pb.layers.dense(8))  # type: ignore[arg-type]
 pb.cond(True, 1.0, 2.0)  # type: ignore[arg-type]
+
+optimizer = pb.train.adam(0.1)
+pb.train.adam("fast")  # type: ignore[arg-type]
+optimizer.minimize(loss(w))  # type: ignore[call-overload]
+optimizer.minimize(lambda: loss(w)).item()  # type: ignore[attr-defined]
+optimizer.apply_gradients(3)  # type: ignore[arg-type]

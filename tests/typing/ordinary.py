@@ -78,6 +78,13 @@ image = pb.conv2d(pb.ones([1, 4, 4, 1]), pb.ones([2, 2, 1, 1]), strides=1, pad="
 ready = pb.einsum("ij,jk->ik", t, t).astype("float64")
 cast: pb.Tensor = pb.cast(t, np.float64)
 spectrum = pb.spectral.rfft(t)
+
+
+def predict(w: pb.Tensor, x: NDArray[np.float64]) -> pb.Tensor:
+    """Return ops of an array and a tensor."""
+    return pb.mean((pb.matmul(x, w) - pb.tanh(w)) ** 2)
+
+
 with pb.default_dtype("float64"):
     wide = pb.linspace(0, 1, 5)
 
@@ -142,6 +149,8 @@ assert_type(pb.jacobian(pb.tanh)(t), pb.Tensor)
 slope: NDArray[np.float64] = pb.grad(energy)(np.ones(3))
 assert_type(pb.grad(loss, argnums=0)(t, 2.0), pb.Tensor)
 pb.grad(lambda x, y: x * y, argnums=(0, 1))(t, t)
+pb.grad(lambda x, y: x * y, argnums=1)(t, y=t)
+pb.grad(lambda x, y, z: x * y * z, argnums=[0, 2])(t, t, t)
 pb.grad(lambda x, y: x * y, argnames=["x", "y"])(x=t, y=t)
 assert_type(pb.grad(lambda x: x * x)(t, dy=t), pb.Tensor)
 assert_type(pb.grad(lambda x: x * x)(t, t), pb.Tensor)
@@ -161,6 +170,22 @@ def mixed(w: pb.Tensor, x: pb.Tensor) -> pb.Tensor:
     return (w * w * x).sum()
 
 
+def action(q: NDArray[np.float64], speed: float, mass: float = 1.0) -> Any:
+    return mass * np.sum(q) * speed**2
+
+
+def penalty(weights: dict[str, pb.Tensor], x: TensorLike) -> pb.Tensor:
+    return dict_loss(weights) * pb.sum(x)
+
+
+assert_type(pb.grad(mixed, argnums=1)(t, t), pb.Tensor)
+assert_type(pb.grad(mixed, argnums=1)(t, x=t), pb.Tensor)
+assert_type(pb.grad(mixed, argnums=(0, 1))(t, t), tuple[pb.Tensor, pb.Tensor])
+assert_type(pb.grad(action, argnums=1)(np.ones(2), 2.0, mass=3.0), float)
+assert_type(pb.grad(penalty, argnums=1)({"w": t}, t), pb.Tensor)
+assert_type(pb.value_and_grad(mixed, argnums=(0, 1))(t, t).grad, tuple[pb.Tensor, pb.Tensor])
+assert_type(pb.compile(pb.grad(mixed, argnums=1))(t, t), pb.Tensor)
+assert_type(pb.hessian(mixed, argnums=1)(t, t), pb.Tensor)
 assert_type(pb.jacobian(pb.grad(loss))(t), pb.Tensor)
 assert_type(pb.grad(lambda w: pb.grad(loss)(w).sum())(t), pb.Tensor)
 assert_type(pb.jacobian(pb.grad(mixed, argnums=0), argnums=0)(t, t), pb.Tensor)
@@ -198,6 +223,10 @@ def with_aux(w: pb.Tensor) -> tuple[pb.Tensor, str]:
 
 assert_type(pb.grad(with_aux, has_aux=True)(t), tuple[pb.Tensor, str])
 assert_type(pb.jvp(with_aux, [t], [t], has_aux=True)[2], str)
+vector, unravel = pb.ravel_tree({"w": t})
+assert_type(unravel(vector), dict[str, pb.Tensor])
+root = pb.custom_root(lambda x, c: x * x - c, lambda f, x0, c: np.sqrt(c))
+root(1.0, 2.0)
 
 # ---- variables, tapes, optimizers
 
@@ -216,6 +245,14 @@ assert_type(tape.gradient(y, t), pb.Tensor)
 assert_type(tape.gradient(y, [t, v]), list[pb.Tensor])
 optimizer = pb.train.adam(0.1)
 optimizer.minimize(lambda: (v * v).sum())
+assert_type(optimizer.minimize(lambda: (v * v).sum(), return_cost=True), pb.Tensor)
+optimizer.apply_gradients(pb.train.clip_values(found.grads, 1.0))
+params = {"w": np.ones(2)}
+params, state = optimizer.update(params, {"w": np.ones(2)}, optimizer.init(params))
+rate: float = optimizer.learning_rate
+optimizer.learning_rate *= 0.5
+solution = pb.train.lbfgs().solve(lambda p: ((p["w"] - 1.0) ** 2).sum(), params)
+assert_type(solution.params["w"].dtype, np.dtype[np.float64])
 
 # ---- decorated functions keep their signatures
 
@@ -242,6 +279,11 @@ def clipped(x: pb.Tensor) -> tuple[pb.Tensor, Callable[[pb.Tensor], pb.Tensor]]:
 def saving(x: pb.Tensor, save: Callable[[list[pb.Tensor]], None]) -> tuple[pb.Tensor, GradFunc]:
     save([x])
     return x * x, lambda dy, saved: dy * pb.abs(saved[0])
+
+
+@pb.custom_grad(check=True)
+def doubled(x: pb.Tensor) -> tuple[pb.Tensor, Callable[[pb.Tensor], pb.Tensor]]:
+    return x * 2, lambda dy: dy * 2
 
 
 @pb.custom_jvp
@@ -276,6 +318,7 @@ assert_type(step(t, n=2), pb.Tensor)
 assert_type(other_step(t), pb.Tensor)
 assert_type(clipped(t), pb.Tensor)
 assert_type(saving(t), pb.Tensor)
+assert_type(doubled(t), pb.Tensor)
 assert_type(softplus(t), pb.Tensor)
 assert_type(block(t, layers=3), pb.Tensor)
 assert_type(Regression().predict(t), pb.Tensor)
@@ -314,9 +357,37 @@ class Network(pb.Model):
         super().__init__()
         self.hidden, self.out = pb.layers.dense(8), pb.layers.dense(1)
 
-    def call(self, x: pb.Tensor) -> Any:
-        return self.out(pb.relu(self.hidden(x)))
+    def call(self, x: pb.Tensor) -> pb.Tensor:
+        return self.out(np.tanh(self.hidden(x)))
 
 
+class Encoder(pb.layers.Layer):
+    """A call has the type that the layer's own call declares."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.center, self.spread = pb.layers.dense(2), pb.layers.dense(2)
+
+    def call(self, x: pb.Tensor) -> tuple[pb.Tensor, pb.Tensor]:
+        return self.center(x), self.spread(x)
+
+
+def run_network(x: NDArray[np.float32]) -> Array:
+    return model.predict(x)
+
+
+assert_type(model(np.ones((1, 2))), pb.Tensor)
+assert_type(Network()(t), pb.Tensor)
+assert_type(Network().apply({}, t), pb.Tensor)
+assert_type(Encoder()(t), tuple[pb.Tensor, pb.Tensor])
+assert_type(pb.clone_model(Network()).hidden(t), pb.Tensor)
+x = pb.input([2])
+hidden = pb.layers.dense(3)(x)
+skipping = pb.model(x, pb.layers.concatenate()([x, hidden]))
+assert_type(skipping(np.ones((1, 2))), pb.Tensor)
+first, second = pb.model(x, [hidden, pb.layers.dense(1)(hidden)])(np.ones((1, 2)))
+by_name = pb.model({"x": x}, {"y": hidden})({"x": np.ones((1, 2))})["y"]
+images = np.ones((1, 2, 2, 3))
+images = pb.layers.rescaling(1 / 255)(images)
 losses: list[float] = history.history["loss"]
 assert_type(Network().name, str)

@@ -116,7 +116,7 @@ class DerivativeAndAux(Protocol[X0, P, K_co, A_co]):  # type: ignore[misc]
     def __call__(self, x: X, /, *args: Any, dy: TensorLike, **kwargs: Any) -> tuple[X, A_co]: ...
 
 class TwoOrMore(Protocol[P, T0, T1, Q]):  # type: ignore[misc]
-    """A function of two arguments or more: ``P`` are all, ``T0``, ``T1`` and ``Q`` the same, two of them by position."""
+    """A function of two arguments or more: ``P`` are all of them; ``T0``, ``T1`` and ``Q`` too, two by position."""
 
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...

@@ -289,7 +289,7 @@ def get_num_threads() -> int:
     return min(int(setting), MAX_THREADS) if setting.isdigit() and int(setting) else count_usable_cpus()
 
 
-def set_num_threads(n: Any) -> None:
+def set_num_threads(n: int) -> None:
     """Let compiled programs use ``n`` threads.  The numbers they give are the same for any ``n``.
 
     BLAS has a setting of its own, which is left alone.
