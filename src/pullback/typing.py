@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from pullback.core.tensor import Tensor
+    from pullback.train.nn.layers.symbolic import SymbolicTensor
 
 __all__ = [
     "ArgNames", "ArgNums", "Array", "ArrayLike", "ArrayOrNumber", "Axis", "DType", "Function",
@@ -43,8 +44,8 @@ ArrayOrNumber: TypeAlias = Array | complex
 Nested: TypeAlias = list[Any] | tuple[Any, ...]  # nested lists of numbers, which become a Tensor
 Value: TypeAlias = "Tensor | Array"  # what ops compute with
 Operand: TypeAlias = "Tensor | Array | complex"  # the same, and numbers
-TensorOrNested: TypeAlias = "Tensor | Nested"  # an op of these gives a Tensor
-TensorLike: TypeAlias = "Tensor | ArrayLike | Nested"  # whatever a tensor can be made of
+TensorOrNested: TypeAlias = "Tensor | SymbolicTensor | Nested"  # an op of these gives a Tensor
+TensorLike: TypeAlias = "Tensor | SymbolicTensor | ArrayLike | Nested"  # whatever a tensor can be made of
 Shape: TypeAlias = tuple[int, ...]
 ShapeLike: TypeAlias = "int | Sequence[int] | Array"
 ArgNums: TypeAlias = int | Sequence[int] | None  # which arguments to differentiate by, by number

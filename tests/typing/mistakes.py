@@ -131,6 +131,7 @@ model.compile("adam", 3)  # type: ignore[arg-type]
 pb.load_model("model.safetensors").sumary()  # type: ignore[attr-defined]
 pb.sequential(pb.layers.dense(8))  # type: ignore[arg-type]
 pb.cond(True, 1.0, 2.0)  # type: ignore[arg-type]
+pb.model(pb.input([2]), "y")  # type: ignore[arg-type]
 
 optimizer = pb.train.adam(0.1)
 pb.train.adam("fast")  # type: ignore[arg-type]

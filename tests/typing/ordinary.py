@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pullback as pb
+from pullback.train.nn.layers.symbolic import SymbolicTensor
 from pullback.typing import Array, TensorLike
 
 # ---- tensors: operators, methods, indices
@@ -385,6 +386,9 @@ x = pb.input([2])
 hidden = pb.layers.dense(3)(x)
 skipping = pb.model(x, pb.layers.concatenate()([x, hidden]))
 assert_type(skipping(np.ones((1, 2))), pb.Tensor)
+assert_type(pb.layers.dense(1)(x * 2.0 + x[:, :1]), SymbolicTensor)
+pb.model(x, pb.relu(hidden))
+pb.model([x], [pb.concat([x, hidden], axis=1), np.tanh(np.mean(hidden, axis=1, keepdims=True))])
 first, second = pb.model(x, [hidden, pb.layers.dense(1)(hidden)])(np.ones((1, 2)))
 by_name = pb.model({"x": x}, {"y": hidden})({"x": np.ones((1, 2))})["y"]
 images = np.ones((1, 2, 2, 3))

@@ -217,15 +217,17 @@ if TYPE_CHECKING:
 
 
 @overload
-def model(inputs: SymbolicTensors, outputs: SymbolicTensor, name: str = "", trainable: bool = True) -> Functional: ...
+def model(
+    inputs: SymbolicTensors, outputs: SymbolicTensor | Value, name: str = "", trainable: bool = True
+) -> Functional: ...
 @overload
 def model(
     inputs: SymbolicTensors,
-    outputs: Sequence[SymbolicTensor] | Mapping[str, SymbolicTensor],
+    outputs: Sequence[SymbolicTensor | Value] | Mapping[str, SymbolicTensor | Value],
     name: str = "",
     trainable: bool = True,
 ) -> SeveralOutputs: ...
-def model(inputs: SymbolicTensors, outputs: SymbolicTensors, name: str = "", trainable: bool = True) -> Functional:
+def model(inputs: SymbolicTensors, outputs: Any, name: str = "", trainable: bool = True) -> Functional:
     """Return a model from inputs to outputs: layers applied to ``pb.input`` and to each other's outputs.
 
     - inputs: one input, a list of them, or a dict; by its keys, ``fit``, ``predict`` and calls take dicts of arrays.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import getitem
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -18,7 +18,7 @@ from pullback.errors import ArgumentError, CheckpointError
 from pullback.interop.numpy import find_call
 from pullback.train.nn.layers.base import Layer, Symbolic
 from pullback.train.nn.layers.checks import UnknownShape, as_lengths_or_none
-from pullback.typing import Axis, DType, Value
+from pullback.typing import Array, Axis, DType, Value
 
 __all__ = ["InputLayer", "input"]
 
@@ -84,6 +84,21 @@ class SymbolicTensor(Symbolic, NDArrayOperatorsMixin):
 
     # ---- functions of symbolic tensors
 
+    if TYPE_CHECKING:  # functions of NumPy take it; what they and ops return is a tensor or an array to type checkers
+
+        def __array__(self) -> Array: ...
+        def __add__(self, other: Any, /) -> SymbolicTensor: ...
+        def __radd__(self, other: Any, /) -> SymbolicTensor: ...
+        def __sub__(self, other: Any, /) -> SymbolicTensor: ...
+        def __rsub__(self, other: Any, /) -> SymbolicTensor: ...
+        def __mul__(self, other: Any, /) -> SymbolicTensor: ...
+        def __rmul__(self, other: Any, /) -> SymbolicTensor: ...
+        def __truediv__(self, other: Any, /) -> SymbolicTensor: ...
+        def __rtruediv__(self, other: Any, /) -> SymbolicTensor: ...
+        def __pow__(self, other: Any, /) -> SymbolicTensor: ...
+        def __matmul__(self, other: Any, /) -> SymbolicTensor: ...
+        def __neg__(self) -> SymbolicTensor: ...
+
     __hash__ = object.__hash__
     __eq__ = object.__eq__  # np.equal compares elements
 
@@ -102,8 +117,9 @@ class SymbolicTensor(Symbolic, NDArrayOperatorsMixin):
         """Return the symbolic result of an op of ``pb``."""
         return _apply_function(f"pb.{name}", args, params)
 
-    def __getitem__(self, index: object) -> Any:
-        return _apply_function("getitem", (self, index), {})
+    def __getitem__(self, index: object) -> SymbolicTensor:
+        selected: SymbolicTensor = _apply_function("getitem", (self, index), {})
+        return selected
 
     def __iter__(self) -> Iterator[Any]:
         raise ArgumentError("a symbolic tensor cannot be iterated over: the batch has no length yet.")
@@ -111,7 +127,7 @@ class SymbolicTensor(Symbolic, NDArrayOperatorsMixin):
     def reshape(self, *shape: Any) -> Any:
         """Return it in another shape, whose first length is that of the batch, or -1."""
         lengths = shape[0] if len(shape) == 1 and isinstance(shape[0], list | tuple) else shape
-        return np.reshape(self, tuple(lengths))  # type: ignore[call-overload]
+        return np.reshape(self, tuple(lengths))
 
     def astype(self, dtype: DType) -> Any:
         """Return it with elements of another dtype."""
@@ -120,11 +136,11 @@ class SymbolicTensor(Symbolic, NDArrayOperatorsMixin):
 
     def sum(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """Return the sum along axes; axis 0 is the batch."""
-        return np.sum(self, axis=axis, keepdims=keepdims)  # type: ignore[call-overload]
+        return np.sum(self, axis=axis, keepdims=keepdims)
 
     def mean(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """Return the mean along axes; axis 0 is the batch."""
-        return np.mean(self, axis=axis, keepdims=keepdims)  # type: ignore[call-overload]
+        return np.mean(self, axis=axis, keepdims=keepdims)
 
     def __repr__(self) -> str:
         source = "input" if self.layer is None else self.layer.name
