@@ -21,6 +21,7 @@ from pullback.settings import is_enabled
 from pullback.transforms.gates import Gate
 from pullback.transforms.recorded_steps import (
     MAX_DELAY,
+    WRITE,
     EarlierOperand,
     Fixed,
     Line,
@@ -135,7 +136,7 @@ class BackwardLoop:
         base = self.steps.get_operand(write.place, 0, self.steps.first)
         if base is not None and write.g is not None:
             zero = np.zeros((), write.g.dtype)[()]
-            add_cotangent(base, REGISTRY["set_item"].function(write.g, zero, write.line.place))
+            add_cotangent(base, REGISTRY[WRITE].function(write.g, zero, write.line.place))
 
 
 class StepWrites(NamedTuple):

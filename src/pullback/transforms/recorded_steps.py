@@ -26,6 +26,7 @@ MAX_PERIODS_OF_STEP = 4  # periods that one step may have: x and y may be comput
 MAX_WRITES = 256  # writes that are passed to find the one of an element
 STEPS = (Step, LooseStep)
 ALL = slice(None)
+READ, WRITE = "getitem", "set_item"  # the ops that loops over elements of arrays consist of
 VALUE: Any = vars(Tensor)["value"]  # the slot in which every kind of tensor has what is beneath it
 Index = tuple[Any, ...]
 
@@ -92,7 +93,7 @@ def _make_label(r: Tensor) -> Any:
 
 
 def _is_indexing(r: Tensor) -> bool:
-    return r.via.op is not None and r.via.op.name in ("getitem", "set_item")
+    return r.via.op is not None and r.via.op.name in (READ, WRITE)
 
 
 def _describe(v: Any) -> Any:
@@ -341,11 +342,11 @@ def _choose_cut(nodes: Sequence[Tensor], period: Period) -> int:
 
 
 def _is_read(r: Tensor) -> bool:
-    return r.via.op is not None and r.via.op.name == "getitem"
+    return r.via.op is not None and r.via.op.name == READ
 
 
 def _is_write(r: Tensor) -> bool:
-    return r.via.op is not None and r.via.op.name == "set_item"
+    return r.via.op is not None and r.via.op.name == WRITE
 
 
 def _find_cell(index: Any, shape: tuple[int, ...]) -> Index | None:
@@ -389,7 +390,7 @@ class Line(NamedTuple):
 
     def select(self, x: Any) -> Any:
         """Return the elements of an array, stacked along axis 0 in the order of the steps."""
-        z = np.moveaxis(REGISTRY["getitem"].function(x, self.place), self.axis, 0)
+        z = np.moveaxis(REGISTRY[READ].function(x, self.place), self.axis, 0)
         return np.flip(z, 0) if self.backwards else z
 
     def arrange(self, rows: Any) -> Any:

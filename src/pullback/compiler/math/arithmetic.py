@@ -174,14 +174,14 @@ def remainder(b: MathBuilder, x: Value, y: Value) -> Value:
     x, y = b.lift_both(x, y)
     if x.kind != "f":
         _, r = _divide(b, x, y)
-        return b.select(_has_other_sign(b, r, y), r + y, r)
+        return b.select(_has_other_sign(r, y), r + y, r)
     with b.code.exactly():
         return _match_sign(b, fmod(b, x, y), y)
 
 
 def _match_sign(b: MathBuilder, r: Value, y: Value) -> Value:
     """Return a remainder with the sign of y: y is added where the signs differ."""
-    return b.select(r.compare("oeq", 0.0), b.copysign(0.0, y), b.select(_has_other_sign(b, r, y), r + y, r))
+    return b.select(r.compare("oeq", 0.0), b.copysign(0.0, y), b.select(_has_other_sign(r, y), r + y, r))
 
 
 def floor_divide(b: MathBuilder, x: Value, y: Value) -> Value:
@@ -189,12 +189,12 @@ def floor_divide(b: MathBuilder, x: Value, y: Value) -> Value:
     x, y = b.lift_both(x, y)
     if x.kind != "f":
         q, r = _divide(b, x, y)
-        return b.select(_has_other_sign(b, r, y), q - 1, q)
+        return b.select(_has_other_sign(r, y), q - 1, q)
     with b.code.exactly():
         r = fmod(b, x, y)
         quotient = x / y
         q = (x - r) / y
-        q = b.select(_has_other_sign(b, r, y) & r.compare("une", 0.0), q - 1.0, q)
+        q = b.select(_has_other_sign(r, y) & r.compare("une", 0.0), q - 1.0, q)
         down = b.intrinsic("floor", q)
         down = b.select((q - down).compare("ogt", 0.5), down + 1.0, down)
         result = b.select(q.compare("oeq", 0.0), b.copysign(0.0, quotient), down)
@@ -202,7 +202,7 @@ def floor_divide(b: MathBuilder, x: Value, y: Value) -> Value:
         return b.select(by_quotient, b.intrinsic("floor", quotient), result)
 
 
-def _has_other_sign(b: MathBuilder, r: Value, y: Value) -> Value:
+def _has_other_sign(r: Value, y: Value) -> Value:
     """Return whether a remainder other than 0 has the opposite sign of y."""
     if r.kind == "f":
         return (r.as_bits() ^ y.as_bits()).compare("olt", 0)

@@ -153,7 +153,7 @@ def _far_exp2(b: MathBuilder, x: Value) -> Value:
 # ---- log
 
 
-def split_number(b: MathBuilder, x: Value) -> SplitNumber:
+def split_number(x: Value) -> SplitNumber:
     half, mask = (0x3F3504F3, 0x7FFFFF) if x.dtype == "f4" else (0x3FE6A09E667F3BCD, 0xFFFFFFFFFFFFF)
     bits = x.as_bits()  # relative to the bits of sqrt(1/2)
     if x.dtype == "f4":
@@ -190,7 +190,7 @@ def _log_by_quotient(b: MathBuilder, f: Value) -> tuple[Value, Value]:
 
 def _log_in_base(b: MathBuilder, x: Value, name: str, near: Callable[..., Value]) -> Value:
     with b.code.exactly():
-        part = split_number(b, b.as_real(x))
+        part = split_number(b.as_real(x))
         y = near(b, part.m - 1.0, part.e)
         return b.rarely(b.is_not_normal(x), y, f"far_{name}", lambda b, x: _far_log(b, x, near), x)
 
@@ -199,7 +199,7 @@ def _far_log(b: MathBuilder, x: Value, near: Callable[..., Value]) -> Value:
     """Return the logarithm of any number; ``near`` computes that of a normal one."""
     raised = MANTISSA[x.dtype] + 1
     small = x.compare("olt", LEAST[x.dtype])
-    part = split_number(b, b.select(small, x * 2.0**raised, x))
+    part = split_number(b.select(small, x * 2.0**raised, x))
     y = near(b, part.m - 1.0, b.select(small, part.e - float(raised), part.e))
     y = b.select(x.compare("uge", math.inf), x, y)
     y = b.select(x.compare("olt", 0.0), math.nan, y)
@@ -262,7 +262,7 @@ def _log_of_sum(b: MathBuilder, x: Value, low: Value | None = None) -> Value:
 def _split_sum(b: MathBuilder, x: Value, low: Value | None) -> tuple[Value, Value, Value]:
     """Return f, e and rest with 1 + x + low = (1 + f + rest) * 2 ** e."""
     u = x + 1.0
-    part = split_number(b, u)
+    part = split_number(u)
     scale = (x.lift(0).as_bits() - part.up + BITS_OF_ONE[x.dtype]).as_floats()
     if low is None:
         factor, near = x, scale - 1.0
@@ -296,7 +296,7 @@ def _log_of_sum_of_exps(
         x, y = b.as_reals(x, y)
         first = x.compare("ogt", y)
         larger, smaller = b.select(first, x, y), b.select(first, y, x)
-        away, lost = _add_exactly(b, larger, -smaller)
+        away, lost = _add_exactly(larger, -smaller)
         e = exp(b, -away)
         low = b.select(away.compare("oeq", math.inf), 0.0, e * (lost * -base))
         f, exponent, rest = _split_sum(b, e, low)
@@ -309,12 +309,12 @@ def _log_of_sum_of_exps(
                 log, product = high, high * LOG2E
                 low = b.fma(low, LOG2E, b.fma(log, LOG2E_TWO[1], b.exact_fma(log, LOG2E, -product)))
                 high = product
-            total, lost = _add_exactly(b, larger, high)
+            total, lost = _add_exactly(larger, high)
             total = b.select(total.compare("oeq", math.inf), total, total + (lost + low))
         return b.select(x.compare("oeq", y), x + equal, total)
 
 
-def _add_exactly(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]:
+def _add_exactly(x: Value, y: Value) -> tuple[Value, Value]:
     """Return a sum and its rounding error."""
     total = x + y
     back = total - x

@@ -100,7 +100,7 @@ def _power_of_positive(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value
 
 def _power_by_doubles(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]:
     """Return x ** y of positive float32, and its lanes out of range; logarithm and product are in float64."""
-    part = split_number(b, x)
+    part = split_number(x)
     f = (part.m - 1.0).cast("f8")
     near = b.fma(f * f, b.fma(f, b.fit_polynomial(fit.LOG_SHORT, f), -0.5), f)
     product = y.cast("f8") * b.fma(part.e.cast("f8"), math.log(2), near)
@@ -113,7 +113,7 @@ def _power_by_doubles(b: MathBuilder, x: Value, y: Value) -> tuple[Value, Value]
 
 def _log_in_two_parts(b: MathBuilder, x: Value) -> tuple[Value, Value]:
     """Return log(x), by 2 * s + s**3 * (2/3 + w), as a sum of two numbers with a relative error of about 2 ** -66."""
-    part = split_number(b, x)
+    part = split_number(x)
     f = part.m - 1.0
     d = f + 2.0
     over = 1.0 / d
@@ -155,7 +155,7 @@ def _far_cbrt(b: MathBuilder, a: Value) -> Value:
 
 def _cbrt_of_positive(b: MathBuilder, a: Value) -> Value:
     """Return the cube root of a positive number, by Newton steps for its inverse, which need no division."""
-    part = split_number(b, a)
+    part = split_number(a)
     third, bits = b.nearest(part.e, 1 / 3)
     m = part.m * b.power_of_two((part.e - third * 3.0 + ROUND[a.dtype]).as_bits())
     r = b.polynomial(fit.CBRT, m)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,12 +65,20 @@ def legalize(graph: Graph, target: Target, options: Options) -> Graph:
     return stack_pieces(lay_out_rows(remove_dead_nodes(separate_pieces(remove_dead_nodes(new)))))
 
 
+class Support(NamedTuple):
+    """What decides whether a node has machine code."""
+
+    has_types: bool  # all dtypes of the node and its arguments have machine code
+    target: Target
+    options: Options
+
+
 def _legalize_node(g: Graph, n: Node, args: list[Node], target: Target, options: Options) -> Node:
     """Return a node that has machine code or runs on the host."""
     if not n.size:  # there is nothing to compute
         return g.add_constant(np.zeros(n.shape, n.dtype))
-    has_types = all(code_of(x.dtype) in TYPES for x in (n, *args))
-    return LEGALIZE.get(n.kind, _legalize_by_types)(g, n, args, has_types, target, options)
+    support = Support(all(code_of(x.dtype) in TYPES for x in (n, *args)), target, options)
+    return LEGALIZE.get(n.kind, _legalize_by_types)(g, n, args, support)
 
 
 def _run_on_host(g: Graph, n: Node, args: list[Node]) -> Node:
@@ -78,56 +86,58 @@ def _run_on_host(g: Graph, n: Node, args: list[Node]) -> Node:
     return g.add(OPAQUE, args, n.shape, n.dtype, n.data if n.kind.has_params else (KindOp(n), {}), n.line)
 
 
-def _legalize_opaque(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
+def _legalize_opaque(g: Graph, n: Node, args: list[Node], support: Support) -> Node:
     lower = getattr(n.data[0], "lower", None)
     if isinstance(lower, windows):
-        return lower_windows(g, n, args, options) or g.copy_node(n, args)
-    if isinstance(lower, matrices) and has_types and target.has_blas:
+        return lower_windows(g, n, args, support.options) or g.copy_node(n, args)
+    if isinstance(lower, matrices) and support.has_types and support.target.has_blas:
         return lower_matrices(g, n, args) or g.copy_node(n, args)
     return g.copy_node(n, args)
 
 
-def _legalize_fold(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
-    if has_types:
+def _legalize_fold(g: Graph, n: Node, args: list[Node], support: Support) -> Node:
+    if support.has_types:
         return _arrange_fold(g, n, args[0])
     op, axes = n.data
     settings = {**op.params, "axis": axes, "keepdims": False}
     return g.add(OPAQUE, args, n.shape, n.dtype, (op, {k: settings[k] for k in op.params}), n.line)
 
 
-def _legalize_product(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
-    if has_types and code_of(n.dtype) in PRODUCTS:
-        return multiply_triangle(g, n, *args) or _arrange_product(g, n, args, options)
+def _legalize_product(g: Graph, n: Node, args: list[Node], support: Support) -> Node:
+    if support.has_types and code_of(n.dtype) in PRODUCTS:
+        return multiply_triangle(g, n, *args) or _arrange_product(g, n, args, support.options)
     return g.add(OPAQUE, args, n.shape, n.dtype, (BY_KERNEL[np.matmul], {}), n.line)
 
 
-def _legalize_map(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
-    return g.copy_node(n, args) if has_types and _has_code(n, args, options) else _run_on_host(g, n, args)
+def _legalize_map(g: Graph, n: Node, args: list[Node], support: Support) -> Node:
+    return (
+        g.copy_node(n, args) if support.has_types and _has_code(n, args, support.options) else _run_on_host(g, n, args)
+    )
 
 
-def _legalize_view(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
+def _legalize_view(g: Graph, n: Node, args: list[Node], support: Support) -> Node:
     (x,) = args
-    if has_types and (base := strip_reshape(x)) is not x:
+    if support.has_types and (base := strip_reshape(x)) is not x:
         return take_view(g, base, n.shape, n.data, n.line)  # another shape of another shape
-    composed = compose_views(n.shape, n.data, x) if has_types and x.kind is VIEW else None
+    composed = compose_views(n.shape, n.data, x) if support.has_types and x.kind is VIEW else None
     if composed is not None:
         return take_view(g, x.args[0], n.shape, composed, n.line)
-    return _legalize_by_types(g, n, args, has_types, target, options)
+    return _legalize_by_types(g, n, args, support)
 
 
-def _legalize_scatter(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
-    return _legalize_by_types(g, n, args, has_types and n.dtype != bool, target, options)
+def _legalize_scatter(g: Graph, n: Node, args: list[Node], support: Support) -> Node:
+    return _run_on_host(g, n, args) if n.dtype == bool else _legalize_by_types(g, n, args, support)
 
 
-def _legalize_by_types(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
-    return g.copy_node(n, args) if has_types else _run_on_host(g, n, args)
+def _legalize_by_types(g: Graph, n: Node, args: list[Node], support: Support) -> Node:
+    return g.copy_node(n, args) if support.has_types else _run_on_host(g, n, args)
 
 
-def _legalize_structure(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
+def _legalize_structure(g: Graph, n: Node, args: list[Node], support: Support) -> Node:
     """Return a loop or branches with legalized bodies; a host op if these contain host ops."""
-    data = n.data.replace_bodies([legalize(body, target, options) for body in n.data.bodies])
+    data = n.data.replace_bodies([legalize(body, support.target, support.options) for body in n.data.bodies])
     likes = [*data.operand_likes, *data.result_likes]
-    has_types = has_types and all(code_of(dtype) in TYPES for _, dtype in likes)
+    has_types = support.has_types and all(code_of(dtype) in TYPES for _, dtype in likes)
     if not has_types or any(m.kind.runs_on_host for body in data.bodies for m in body.nodes):
         return g.add(OPAQUE, args, n.shape, n.dtype, (HostStructure(n.data), {}), n.line)
     for body in data.bodies:
@@ -148,17 +158,16 @@ def _separate_outputs(body: Graph, stacks: Collection[int]) -> None:
         seen.add(id(o))
 
 
-def _legalize_result(g: Graph, n: Node, args: list[Node], has_types: bool, target: Target, options: Options) -> Node:
+def _legalize_result(g: Graph, n: Node, args: list[Node], support: Support) -> Node:
     return g.add(PART if args[0].kind is OPAQUE else RESULT, args, n.shape, n.dtype, n.data, n.line)
 
 
-# Rules of kinds for which dtypes alone do not decide, of a graph, a node, its new arguments, whether all dtypes have
-# machine code, the target and the options.
-LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], bool, Target, Options], Node]] = {
+# Rules of kinds for which dtypes alone do not decide, of a graph, a node, its new arguments, and what is supported.
+LEGALIZE: dict[Kind, Callable[[Graph, Node, list[Node], Support], Node]] = {
     OPAQUE: _legalize_opaque, FOLD: _legalize_fold, PRODUCT: _legalize_product, MAP: _legalize_map,
     VIEW: _legalize_view, SCATTER: _legalize_scatter, RESULT: _legalize_result,
     **dict.fromkeys(STRUCTURES, _legalize_structure),
-    **dict.fromkeys((CONSTANT, PART, SPLIT, JOIN), lambda g, n, args, *_: g.copy_node(n, args)),
+    **dict.fromkeys((CONSTANT, PART, SPLIT, JOIN), lambda g, n, args, _: g.copy_node(n, args)),
 }  # fmt: skip
 
 

@@ -74,7 +74,7 @@ class Executable:
         if any(s.host_op for s in self.manifest.segments):
             segments = SegmentedProgram(self)
             return segments if segments.complete else self._run_with_ctypes
-        kinds = self._list_signatures(self.inputs)
+        kinds = self.list_signatures(self.inputs)
         leaves = Leaves(HOLE, [HOLE] * len(self.inputs), kinds, (HOLE,) * len(self.outputs))
         found = self.make_program_entry(
             leaves, ArgumentFitter(kinds, partial(self.make_program_entry, leaves, self._refuse))
@@ -155,7 +155,8 @@ class Executable:
             self.code[name].value = address
         self.complete = None
 
-    def _list_signatures(self, places: Sequence[int]) -> list[tuple[tuple[int, ...], Any, Any]]:
+    def list_signatures(self, places: Sequence[int]) -> list[tuple[tuple[int, ...], Any, Any]]:
+        """Return the shapes and dtypes of some slots, as those of arrays."""
         return [(self.slots[i].shape, self.slots[i].dtype, None) for i in places]
 
     def _run_with_ctypes(self, *values: Any) -> list[Any]:
@@ -301,7 +302,7 @@ class SegmentedProgram:
 
     def _make_entry(self, native: Executable, name: str, reads: tuple[int, ...], writes: tuple[int, ...]) -> Any:
         arena = len(native.slots)
-        kinds = [*native._list_signatures(reads), ((self.size,), np.dtype(np.uint8), None)]
+        kinds = [*native.list_signatures(reads), ((self.size,), np.dtype(np.uint8), None)]
         leaves = Leaves(HOLE, [HOLE] * len(kinds), kinds, (HOLE,) * len(writes))
         results = [EntryResult(i, -1, native.slots[i].shape, native.slots[i].dtype) for i in writes]
 
