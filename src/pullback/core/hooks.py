@@ -39,7 +39,7 @@ class Observer:
         lets a new tape of a ``GradientTape`` remember lines of the program
     ``capture(args)``
         returns the operands of an op that is no ``Op`` as values of the block
-    ``check_write(x, what)``
+    ``check_write(x, subject)``
         raises an error if a tensor must not be written to in the block; ``subject`` names the write
     ``note(kind, *data)``
         returns a context manager; reports say for what purpose the ops inside it were performed

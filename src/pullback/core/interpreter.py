@@ -38,12 +38,12 @@ def dispatch(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
                 if type(a) is Weak:  # which takes the dtype of the others
                     is_plain = False
             else:
-                its_level = a.level
-                if its_level > level:
-                    top, level = a, its_level
+                own_level = a.level
+                if own_level > level:
+                    top, level = a, own_level
                 if type(a) is Large and a.meta.pool is None:
                     is_watched = True
-                if not its_level and not a.meta.raw:  # its inner tape is closed: what it holds
+                if not own_level and not a.meta.raw:  # its inner tape is closed: what it holds
                     is_read = False
         elif type(a) is ndarray:
             if a.dtype is OBJECT:  # which NumPy makes of traced numbers

@@ -25,7 +25,7 @@ class Branch(hooks.Observer):
     def __init__(self, taken: Any) -> None:
         self.taken = stop_following(taken)
         self.own: dict[int, Any] = {}  # the tensors that it made, by id; kept, so that ids stay their own
-        self.held: dict[int, tuple[Any, Any, Any]] = {}  # tensors from outside, what they held, and the same held back
+        self.held: dict[int, tuple[Any, Any, Any]] = {}  # from outside: tensor, value, gated tensor
         found = hooks.find("capture")
         self.outer = found if isinstance(found, Branch) else None
 

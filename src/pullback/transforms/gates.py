@@ -1,9 +1,9 @@
-"""Cotangents that may not be there: those of values that only branches use that may not be taken.
+"""Cotangents that exist only if a branch is taken: those of values that only branches use.
 
-Run eagerly, what only branches that are not taken use has no cotangent, and its backward steps are not run.  In a
-program that is being compiled they are, with a cotangent of zero, which a derivative that is infinite turns into NaN.
-So such a cotangent is a ``Gate``: an array, and whether it is there.  What the backward pass computes from a gate is a
-gate.  Where it is added to another cotangent or returned, it becomes an array, of zeros if it is not there.
+In eager code such a value has no cotangent unless its branch is taken, and its backward steps are not run.  A compiled
+program runs them in any case; with a cotangent of zero, an infinite derivative would turn it into NaN.  So the
+cotangent is a ``Gate``: an array, and whether the branch was taken.  What the backward pass computes from a gate is a
+gate.  Where it is added to another cotangent or returned, it becomes an array, of zeros if the branch was not taken.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__: list[str] = []
 
 
 class Gate(Wrapped):
-    """A cotangent ``array`` that is there only if ``taken``, one bool; otherwise it is to be taken as zero."""
+    """A cotangent ``array`` that counts only if ``taken``, one bool, is true; otherwise it stands for zero."""
 
     __slots__ = ()
 

@@ -38,7 +38,7 @@ def call_structure(
                 call_step(inner, calls, inner_step)
             names.append(inner.close_body(calls))
             described += [f"  {line}" for line in inner.described]
-        module.described += [f"{n.name} {' '.join(map(str, n.data.counts))}:", *described]
+        module.described += [f"{n.name} {' '.join(map(str, n.data.settings))}:", *described]
         writer = WRITERS[n.kind](n, plan, names, places)
         function = writer.write(len(operands))
         module.helpers.update(writer.code.helpers)
@@ -50,7 +50,7 @@ def _write_scalar_loop(module: ModuleBuilder, n: Node, results: dict[int, int], 
     writer = ScalarLoop(n.data, results)
     function = writer.write(params)
     ops = ", ".join(x.name for x in n.data.body.nodes if x.kind is MAP)
-    module.described += [f"{n.name} {' '.join(map(str, n.data.counts))}:", f"  in registers: {ops}"]
+    module.described += [f"{n.name} {' '.join(map(str, n.data.settings))}:", f"  in registers: {ops}"]
     module.helpers.update(writer.code.helpers)
     module.declared |= writer.code.declared
     return function

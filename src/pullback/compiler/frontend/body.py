@@ -233,7 +233,7 @@ class CaptureOps(hooks.Observer):
 
 
 class CaptureStepOps(CaptureOps):
-    """The same for the step of a loop: refuses writes that the next step would see in Python, but not here."""
+    """Captures the operands of a step of a loop, and refuses writes that the next step would see in Python alone."""
 
     events = CaptureOps.events | {"check_write"}
 

@@ -54,6 +54,13 @@ class Pieces(NamedTuple):
     fill: float
 
 
+class Block(NamedTuple):
+    """A block of elements of an array: where it begins, and its shape."""
+
+    start: Shape
+    shape: Shape
+
+
 class Fold(NamedTuple):
     """A reduction by the lowering of ``op`` over ``axes``."""
 

@@ -35,7 +35,7 @@ class Structure(ABC):
         """Return the same structure with other bodies."""
 
     @property
-    def counts(self) -> tuple[Any, ...]:
+    def settings(self) -> tuple[Any, ...]:
         """All data except the bodies."""
         return ()
 
@@ -71,7 +71,7 @@ class Structure(ABC):
 
     def __str__(self) -> str:
         bodies = (f"{{\n{body}".replace("\n", "\n    ") + "\n}" for body in self.bodies)
-        return " ".join([*map(str, self.counts), *bodies])
+        return " ".join([*map(str, self.settings), *bodies])
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class Loop(Structure):
         return replace(self, body=bodies[0])
 
     @property
-    def counts(self) -> tuple[Any, ...]:
+    def settings(self) -> tuple[Any, ...]:
         return self.constants, self.carry, self.length, "backwards" if self.reverse else "forwards"
 
     @property
@@ -164,7 +164,7 @@ class While(Structure):
         return While(bodies[0], bodies[1], self.constants)
 
     @property
-    def counts(self) -> tuple[Any, ...]:
+    def settings(self) -> tuple[Any, ...]:
         return (self.constants,)
 
     @property

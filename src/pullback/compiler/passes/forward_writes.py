@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Graph, Node, Pieces, Shape, View, add_view, compute_strides
+from pullback.compiler.ir.graph import Block, Graph, Node, Pieces, Shape, View, add_view, compute_strides
 from pullback.compiler.ir.kinds import CONSTANT, INPUT, MAP, PIECES, VIEW
 
 MAX_CELLS = 16  # places, each written as a whole, that one write or read may have
@@ -31,18 +31,11 @@ def forward_writes(graph: Graph) -> Graph:
     return Rewriter(graph, histories).run() if histories.reads or histories.has_chains else graph
 
 
-class WrittenBlock(NamedTuple):
-    """Where elements are in an array."""
-
-    start: Shape
-    shape: Shape
-
-
 class BlockWrite(NamedTuple):
     """A value that a version of an array has at a block."""
 
     version: int
-    block: WrittenBlock
+    block: Block
     value: Node  # of the old graph; of an addition, the term that is added
     node: Node  # the version
     adds: bool
@@ -51,7 +44,7 @@ class BlockWrite(NamedTuple):
 class ReadPart(NamedTuple):
     """A part of what is read: a block of one written value, or of the array before all writes."""
 
-    block: WrittenBlock
+    block: Block
     write: BlockWrite | None
     adds_zero: bool  # zeros were added to it since, which make 0 of -0
 
@@ -60,7 +53,7 @@ class BlockRead(NamedTuple):
     """A block of a version, and the axes of the array along which the axes of the view are; -1 for a repeated one."""
 
     history: WriteHistory
-    block: WrittenBlock
+    block: Block
     axes: Shape
     parts: list[ReadPart]
 
@@ -68,7 +61,7 @@ class BlockRead(NamedTuple):
 class WriteHistory:
     """The versions of one array, each written from the one before, and what was written."""
 
-    def __init__(self, base: Node | None, like: Node, blocks: list[WrittenBlock]) -> None:
+    def __init__(self, base: Node | None, like: Node, blocks: list[Block]) -> None:
         self.base, self.shape, self.fill = base, like.shape, like.data.fill if base is None else None
         self.versions: list[Node] = []
         self.zeros: list[int] = []  # versions that add zeros to all other places
@@ -77,7 +70,7 @@ class WriteHistory:
             k for k, length in enumerate(like.shape) if any(block.shape[k] != length for block in blocks)
         )  # along which cells are counted; along the others each is whole
 
-    def list_cells(self, block: WrittenBlock) -> list[Shape] | None:
+    def list_cells(self, block: Block) -> list[Shape] | None:
         """Return the cells in which a block lies; None if there are too many."""
         if len(self.axes) == 1:
             (k,) = self.axes
@@ -87,7 +80,7 @@ class WriteHistory:
             return None
         return [*product(*(range(block.start[k], block.start[k] + block.shape[k]) for k in self.axes))]
 
-    def add(self, n: Node, values: list[tuple[WrittenBlock, Node]], adds: bool) -> bool:
+    def add(self, n: Node, values: list[tuple[Block, Node]], adds: bool) -> bool:
         """Add a version with values at blocks; return False, and change nothing, if these are no whole cells."""
         cells = [self.list_cells(block) for block, _ in values]
         if None in cells or not all(self._has_whole_cells(block) for block, _ in values):
@@ -104,10 +97,10 @@ class WriteHistory:
             self.zeros.append(version)
         return True
 
-    def _has_whole_cells(self, block: WrittenBlock) -> bool:
+    def _has_whole_cells(self, block: Block) -> bool:
         return all(block.shape[k] == length for k, length in enumerate(self.shape) if k not in self.axes)
 
-    def find_parts(self, version: int, block: WrittenBlock) -> list[ReadPart] | None:
+    def find_parts(self, version: int, block: Block) -> list[ReadPart] | None:
         """Return what a block of a version consists of; None if these are too many parts."""
         cells = self.list_cells(block)
         if cells is None:
@@ -123,11 +116,9 @@ class WriteHistory:
         for i, one in enumerate(found):
             if i and one == found[i - 1]:
                 last = parts[-1].block
-                parts[-1] = parts[-1]._replace(
-                    block=WrittenBlock(last.start, _change(last.shape, axis, last.shape[axis] + 1))
-                )
+                parts[-1] = parts[-1]._replace(block=Block(last.start, _change(last.shape, axis, last.shape[axis] + 1)))
             else:
-                at = WrittenBlock(_change(block.start, axis, block.start[axis] + i), _change(block.shape, axis, 1))
+                at = Block(_change(block.start, axis, block.start[axis] + i), _change(block.shape, axis, 1))
                 parts.append(ReadPart(at, *one))
         is_whole = all(part.write is None or part.write.block == part.block for part in parts)
         return parts if len(cells) <= MAX_PARTS or (is_whole and len(parts) <= MAX_PARTS) else None
@@ -181,7 +172,7 @@ class Histories:
         x, y = _split_sum(n)
         if x is None or y is None:
             return
-        block = WrittenBlock(y.data.starts[0], y.args[0].shape)
+        block = Block(y.data.starts[0], y.args[0].shape)
         for history in self._list_histories(x, n, [block]):
             parts = history.find_parts(len(history.versions), block)
             if parts is not None and history.add(n, [(block, y.args[0])], True):
@@ -190,7 +181,7 @@ class Histories:
                 self.terms[n.number] = y.args[0]
                 return
 
-    def _list_histories(self, base: Node | None, like: Node, blocks: list[WrittenBlock]) -> Iterator[WriteHistory]:
+    def _list_histories(self, base: Node | None, like: Node, blocks: list[Block]) -> Iterator[WriteHistory]:
         """Return the history of which ``base`` is the last version, if there is one, and a new one."""
         place = None if base is None else self.places.get(base.number)
         if place is not None and place[1] == len(place[0].versions):
@@ -234,7 +225,7 @@ def _change(shape: Shape, axis: int, length: int) -> Shape:
     return (*shape[:axis], length, *shape[axis + 1 :])
 
 
-def _find_block(n: Node, shape: Shape) -> tuple[WrittenBlock, Shape] | None:
+def _find_block(n: Node, shape: Shape) -> tuple[Block, Shape] | None:
     """Return the block of an array of ``shape`` that a view reads, and the array's axis for each axis of the view.
 
     It is -1 for an axis of the view that has one element, or repeats one.  None if the view does not read a block.
@@ -254,7 +245,7 @@ def _find_block(n: Node, shape: Shape) -> tuple[WrittenBlock, Shape] | None:
                 return None
             lengths[axis] = length
         axes.append(axis)
-    return WrittenBlock(tuple(start), tuple(lengths)), tuple(axes)
+    return Block(tuple(start), tuple(lengths)), tuple(axes)
 
 
 class Rewriter:
@@ -325,7 +316,7 @@ class Rewriter:
         while before is not None and before.number in self.passed and before.number not in self.needed:
             before, values = _split_pieces(before)
             versions.append(values)
-        found: dict[WrittenBlock, Node] = {}
+        found: dict[Block, Node] = {}
         for values in reversed(versions):
             for block, x in values:
                 found.pop(block, None)  # the last one covers the others
@@ -377,9 +368,9 @@ class Rewriter:
         return add_view(self.new, x, shape, View(offset, tuple(0 if k < 0 else strides[k] for k in axes)), line)
 
 
-def _split_pieces(n: Node) -> tuple[Node | None, list[tuple[WrittenBlock, Node]]]:
+def _split_pieces(n: Node) -> tuple[Node | None, list[tuple[Block, Node]]]:
     """Return the array into which pieces are written, None if there is none, and the pieces with their places."""
-    values = [(WrittenBlock(start, a.shape), a) for a, start in zip(n.args, n.data.starts, strict=True)]
+    values = [(Block(start, a.shape), a) for a, start in zip(n.args, n.data.starts, strict=True)]
     return (n.args[0], values[1:]) if len(values) > 1 and n.args[0].shape == n.shape else (None, values)
 
 

@@ -12,21 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pullback.compiler.ir.graph import Graph, Node
+from pullback.compiler.ir.graph import Block, Graph, Node
 from pullback.compiler.ir.kinds import MAP, PIECES
-
-
-class PaddedPlace(NamedTuple):
-    """Where a block is in an array."""
-
-    start: tuple[int, ...]
-    shape: tuple[int, ...]
 
 
 class PaddedSum(NamedTuple):
     """A sum of arrays, each with blocks that do not overlap, and of other arrays."""
 
-    groups: list[list[PaddedPlace]]
+    groups: list[list[Block]]
     others: list[Node]
     padded: list[Node]  # the terms whose blocks are added up by their places
     absorbed: set[int]  # numbers of additions and padded arrays that nothing else uses
@@ -46,13 +39,13 @@ def find_padded_sums(graph: Graph) -> dict[int, PaddedSum]:
         inner.update(sums)
         padded, others = _split_terms(leaves)
         # pieces without elements are left out
-        places = list(dict.fromkeys(place for p in padded for place in list_places(p)))
+        places = list(dict.fromkeys(place for p in padded for place in list_blocks(p)))
         if len({p.number for p in padded}) > 1 and places:
-            groups = _group_places(places)
+            groups = _group_blocks(places)
             if len(groups) < len(padded):
                 alone = [p.number for p in padded if len(users[p.number]) == 1 and p.number not in outputs]
                 whole = {frozenset(group) for group in groups}
-                adds_zeros = any(frozenset(list_places(p)) not in whole for p in padded)
+                adds_zeros = any(frozenset(list_blocks(p)) not in whole for p in padded)
                 found[n.number] = PaddedSum(groups, others, padded, {*sums, *alone}, adds_zeros)
     return found
 
@@ -66,12 +59,12 @@ def _is_padded(n: Node) -> bool:
     """Return whether ``n`` is the sum of its blocks: it is zero elsewhere, and no block overlaps another."""
     if n.kind is not PIECES or not n.shape or n.data.fill != 0.0 or np.signbit(n.data.fill):
         return False
-    return len(n.args) < 2 or len(_group_places(list_places(n))) == 1
+    return len(n.args) < 2 or len(_group_blocks(list_blocks(n))) == 1
 
 
-def list_places(n: Node) -> list[PaddedPlace]:
+def list_blocks(n: Node) -> list[Block]:
     """Return the places of the blocks of a padded array."""
-    return [PaddedPlace(start, a.shape) for a, start in zip(n.args, n.data.starts, strict=True)]
+    return [Block(start, a.shape) for a, start in zip(n.args, n.data.starts, strict=True)]
 
 
 def _collect_terms(root: Node, users: dict[int, list[Node]], outputs: set[int]) -> tuple[list[Node], list[int]]:
@@ -98,7 +91,7 @@ def _split_terms(leaves: list[Node]) -> tuple[list[Node], list[Node]]:
     return padded, others
 
 
-def _group_places(places: list[PaddedPlace]) -> list[list[PaddedPlace]]:
+def _group_blocks(places: list[Block]) -> list[list[Block]]:
     """Return places in as few groups as possible, each of places that follow each other along some axis.
 
     Of several such axes it is the last one, so that groups have all columns of a narrow axis, which can be stacked.
@@ -106,8 +99,8 @@ def _group_places(places: list[PaddedPlace]) -> list[list[PaddedPlace]]:
     return min((_group_along(places, axis) for axis in reversed(range(len(places[0].start)))), key=len)
 
 
-def _group_along(places: list[PaddedPlace], axis: int) -> list[list[PaddedPlace]]:
-    groups: list[list[PaddedPlace]] = []
+def _group_along(places: list[Block], axis: int) -> list[list[Block]]:
+    groups: list[list[Block]] = []
     ends: list[tuple[int, int]] = []  # a heap of where the last block of each group ends, and its number
     for place in sorted(places, key=lambda place: place.start[axis]):
         begin = place.start[axis]

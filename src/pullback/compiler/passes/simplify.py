@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.compiler.ir.graph import (
+    Block,
     Fold,
     Graph,
     Node,
@@ -30,7 +31,7 @@ from pullback.compiler.ir.graph import (
 from pullback.compiler.ir.kinds import CAST, CONSTANT, FOLD, INPUT, MAP, OPAQUE, PIECES, PRODUCT, VIEW, Kind
 from pullback.compiler.passes.forward_writes import forward_writes
 from pullback.compiler.passes.loop_nodes import simplify_loops
-from pullback.compiler.passes.merge_padded_sums import PaddedPlace, PaddedSum, find_padded_sums, list_places
+from pullback.compiler.passes.merge_padded_sums import PaddedSum, find_padded_sums, list_blocks
 from pullback.compiler.passes.spaced import pad_spaced
 from pullback.core.axes import together
 from pullback.core.tensor import BY_KERNEL
@@ -62,7 +63,7 @@ def _rebuild(graph: Graph) -> Graph:
     new, new_nodes = graph.copy_inputs()
     sums, factored, reduced = find_padded_sums(graph), _find_factored(graph), _find_reduced_views(graph)
     sums_of: dict[int, list[int]] = {}  # by the number of a padded array: the numbers of the sums with its blocks
-    totals: dict[tuple[int, PaddedPlace], Node] = {}  # of the blocks so far
+    totals: dict[tuple[int, Block], Node] = {}  # of the blocks so far
     absorbed: set[int] = set()
     for number, whole in sums.items():
         absorbed |= whole.absorbed
@@ -114,17 +115,15 @@ def _take_values(g: Graph, n: Node, whole: Node, new_nodes: dict[int, Node]) -> 
     return g.add(VIEW, (z,), n.shape, n.dtype, View(row * rows, (*before, columns)), n.line)
 
 
-def _add_blocks(
-    g: Graph, n: Node, blocks: list[Node], number: int, totals: dict[tuple[int, PaddedPlace], Node]
-) -> None:
+def _add_blocks(g: Graph, n: Node, blocks: list[Node], number: int, totals: dict[tuple[int, Block], Node]) -> None:
     """Add the blocks of a padded array to the totals at their places in a sum, here: it may be a step of a loop."""
-    for x, place in zip(blocks, list_places(n), strict=True):
+    for x, place in zip(blocks, list_blocks(n), strict=True):
         total = totals.get((number, place))
         totals[number, place] = x if total is None else _apply(g, x, np.add, total, x)
 
 
 def _merge_padded_sum(
-    g: Graph, n: Node, whole: PaddedSum, new_nodes: dict[int, Node], totals: dict[tuple[int, PaddedPlace], Node]
+    g: Graph, n: Node, whole: PaddedSum, new_nodes: dict[int, Node], totals: dict[tuple[int, Block], Node]
 ) -> Node:
     terms = [new_nodes[other.number] for other in whole.others]
     for group in whole.groups:

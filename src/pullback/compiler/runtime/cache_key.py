@@ -89,7 +89,7 @@ def _describe_data(n: Node, seen: dict[Any, int]) -> str:
         return canonical_text(data[0])
     if n.kind.has_bodies:
         lines_of_bodies = [line for body in data.bodies for line in _describe_graph(body, seen)]
-        return "\n".join([repr(data.counts), *lines_of_bodies])
+        return "\n".join([repr(data.settings), *lines_of_bodies])
     return repr(data) if n.kind is VIEW or n.kind is PIECES else canonical_text(data)
 
 
