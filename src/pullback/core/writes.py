@@ -165,7 +165,7 @@ def is_view(z: Any, base: Any, op: Any, params: dict[str, Any]) -> bool:
 
 
 def mark_as_array(x: T) -> T:
-    """Return a new tensor, which is an array in NumPy even without axes: ``+=`` changes it for every name of it."""
+    """Note that a new tensor is an array in NumPy even without axes, so that ``+=`` writes into it; return it."""
     if isinstance(x, Tensor) and not x.ndim:
         links: Links | None = getattr(x, "links", None)
         if links is None:

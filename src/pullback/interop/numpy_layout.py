@@ -87,7 +87,10 @@ def has_gaps(z: Any) -> bool:
 
 
 def _close_all(z: Any, args: Any) -> bool:
-    """Make plain results in C order, of arguments in C order, results without gaps; return whether all are such."""
+    """Note that results with gaps have memory of their own in NumPy; return False if that is not clear for one of them.
+
+    Such a result is part of a larger array of ours.  One that shares memory with an argument is a view, and stays.
+    """
     arrays = [a.value for a in args if type(a) is Tensor and type(a.value) is np.ndarray]
     for r in z if isinstance(z, tuple) else (z,):
         if has_gaps(r):

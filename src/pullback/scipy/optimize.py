@@ -148,7 +148,7 @@ class Constraints:
         return np.concatenate([f(v) for f, *_ in self.parts] or [np.zeros(0) * v[:0]])
 
     def as_scipy(self, has_hessians: bool) -> list[Any]:
-        """Return them as SciPy takes them, with exact Hessians for a method that uses these."""
+        """Return the constraints as SciPy takes them, with exact Hessians for a method that uses these."""
         optimize = load("optimize")
 
         def derive(f: Function) -> dict[str, Any]:
