@@ -18,7 +18,7 @@ from pullback.transforms.grad import value_and_grad
 PARTS, ROWS, FEATURES = 8, 4096, 16
 
 
-def squared_error(weights: Any, shard: Any) -> Any:
+def compute_squared_error(weights: Any, shard: Any) -> Any:
     """Return the sum of squared errors of a linear model."""
     return np.sum((np.tanh(shard["x"] @ weights) - shard["y"]) ** 2)
 
@@ -55,12 +55,12 @@ def check_pool(options: argparse.Namespace) -> int:
         print(f"pullback {__version__}, {pool!r}, started in {time.perf_counter() - began:.1f} s")
         for name, value in pool.engine.describe().items():
             print(f"{name}: {value}")
-        found = value_and_grad(pool.sum(squared_error, shards))(weights)
+        found = value_and_grad(pool.sum(compute_squared_error, shards))(weights)
         print(f"empty step: {measure(pool.sum(do_nothing, shards), weights) * 1e3:.2f} ms")
-        seconds = measure(pool.sum(squared_error, shards), weights)
+        seconds = measure(pool.sum(compute_squared_error, shards), weights)
         print(f"gradient of {ROWS} rows in {PARTS} shards: {seconds * 1e3:.2f} ms")
     with Pool("serial") as one:
-        wanted = value_and_grad(one.sum(squared_error, shards))(weights)
+        wanted = value_and_grad(one.sum(compute_squared_error, shards))(weights)
     is_same = all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(found, wanted, strict=True))
     largest = float(np.max(np.abs(found.grad - wanted.grad) / np.abs(wanted.grad)))
     hint = f"no: relative difference {largest:.1e}. Set OMP_NUM_THREADS=1 for this process, too; other CPUs may differ."

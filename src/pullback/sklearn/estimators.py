@@ -28,7 +28,7 @@ def apply_linear(params: Mapping[str, Value], X: TensorLike) -> Any:
     return product + params["b"]
 
 
-def squared_error(outputs: Value, y: Array) -> Any:
+def compute_squared_error(outputs: Value, y: Array) -> Any:
     """Return the mean of the squared differences."""
     return np.mean((outputs - y) ** 2)
 
@@ -140,7 +140,7 @@ class PullbackRegressor(RegressorMixin, _Fitted):  # type: ignore[misc]
         """Fit the parameters to rows and their targets."""
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
         y = np.asarray(y, float)
-        self._fit_params(X, y, 0 if y.ndim == 1 else y.shape[1], self.loss or squared_error)
+        self._fit_params(X, y, 0 if y.ndim == 1 else y.shape[1], self.loss or compute_squared_error)
         return self
 
     def predict(self, X: TensorLike) -> Any:

@@ -34,7 +34,7 @@ def fixed_point(f: Callable[..., Any], a: Tree, x0: Tree, distance: Callable[...
     return x
 
 
-def _fixed_point_vjp(
+def _make_fixed_point_vjp(
     ans: Tree, f: Callable[..., Any], a: Tree, x0: Tree, distance: Callable[..., Any], tol: float
 ) -> Callable[[Any], Any]:
     def step_back(args_and_cotangent: tuple[Any, ...]) -> Callable[[Any], Any]:
@@ -49,4 +49,4 @@ def _fixed_point_vjp(
     return vjp
 
 
-defvjp(fixed_point, None, _fixed_point_vjp, None)
+defvjp(fixed_point, None, _make_fixed_point_vjp, None)
