@@ -885,6 +885,48 @@ def test_positions_after_slice_have_the_order_of_numpy(pick: Any) -> None:
         np.testing.assert_array_equal(found, f(x))
 
 
+@pytest.mark.parametrize("generator", [np.random.default_rng, np.random.RandomState])
+@pytest.mark.filterwarnings("ignore:you are shuffling")
+def test_shuffle_of_rows_raises_and_of_numbers_is_that_of_numpy(generator: Any) -> None:
+    def shuffle(x: Any) -> Any:
+        y = x * 1.0
+        y[0], y[1] = y[1], y[0]
+        generator(3).shuffle(y)
+        return y
+
+    x = np.arange(6.0)
+    matrix = x.reshape(3, 2)
+    for call in (lambda f, x: f(pb.tensor(x)), lambda f, x: pb.jvp(f, [x], [x])[0], lambda f, x: pb.compile(f)(x)):
+        np.testing.assert_array_equal(call(shuffle, x), shuffle(x))
+        with pytest.raises(ArgumentError, match=r"shuffle\(x\) of a tensor with several axes"):
+            call(shuffle, matrix)
+
+
+def test_swap_of_rows_in_function_that_shuffles_is_that_of_numpy() -> None:
+    def f(x: Any) -> Any:
+        order = np.arange(3)
+        np.random.default_rng(3).shuffle(order)
+        y = x[order]
+        y[0], y[1] = y[1], y[0]
+        return y
+
+    x = np.arange(6.0).reshape(3, 2)
+    np.testing.assert_array_equal(f(pb.tensor(x)), f(x))
+
+
+def test_flat_takes_numbers_and_arrays() -> None:
+    def f(x: Any) -> Any:
+        y, z = np.outer(x, x), np.outer(x, x)
+        y.flat = x
+        z.flat = 2.0
+        return y * 3.0 + z
+
+    x = np.arange(1.0, 4.0)
+    for found in (f(pb.tensor(x)), pb.compile(f)(x), pb.vmap(f)(x[None])[0]):
+        np.testing.assert_array_equal(found, f(x))
+    np.testing.assert_array_equal(pb.grad(lambda x: np.sum(f(x)))(x), [9.0, 9.0, 9.0])
+
+
 def test_fill_of_number_raises() -> None:
     with pytest.raises(ArgumentError, match="x is a number, which NumPy leaves as it is"):
         pb.grad(lambda x: (x * 1.0)[0].fill(2.0))(np.ones(2))

@@ -157,6 +157,12 @@ def is_in_place() -> bool:
     return _is_change(_read_instruction(_find_user_frame()))
 
 
+def is_shuffling() -> bool:
+    """Return whether the caller of the caller calls ``shuffle`` of NumPy's generators, which writes ``x[i] = x[j]``."""
+    frame = sys._getframe(2)
+    return "shuffle" in frame.f_code.co_names and not _is_pick(_read_instruction(frame))
+
+
 def _find_user_frame() -> FrameType | None:
     """Return the frame of the code outside the library."""
     frame: FrameType | None = sys._getframe(2)

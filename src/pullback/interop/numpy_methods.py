@@ -118,6 +118,11 @@ class Flat:
         np.put(self.base, np.arange(len(self))[index], value)
 
 
+def _set_flat(x: Tensor, value: TensorLike) -> None:
+    """Write the values into all elements, one after the other, again from the first where there are too few."""
+    np.put(x, np.arange(x.size), value)
+
+
 _METHODS: dict[str, Callable[..., Any]] = {
     "compress": _compress, "partition": _partition, "put": _put, "view": _view, "tobytes": _tobytes,
     "trace": _call(np.trace), "diagonal": _call(np.diagonal), "argpartition": _call(np.argpartition),
@@ -131,4 +136,4 @@ for _ufunc in (np.deg2rad, np.degrees, np.exp2, np.fabs, np.positive, np.rad2deg
 for _name, _read in {
     "flat": Flat, "itemsize": lambda x: x.dtype.itemsize, "nbytes": lambda x: x.size * x.dtype.itemsize,
 }.items():  # fmt: skip
-    setattr(Tensor, _name, property(_read))
+    setattr(Tensor, _name, property(_read, _set_flat if _name == "flat" else None))

@@ -13,6 +13,7 @@ from numpy import ndarray
 from pullback.core.accelerate import run_compiled_if
 from pullback.core.axes import moves
 from pullback.core.calculus import linear, rule
+from pullback.core.callers import is_shuffling
 from pullback.core.lowering import call, pieces, view
 from pullback.core.op import REGISTRY, alias, convert_operand, method, op
 from pullback.core.rowsparse import rows_of_index
@@ -410,8 +411,14 @@ def set_item(x: TensorLike, y: TensorLike, /, index: Index) -> Any:
 def _setitem_method(x: Tensor, index: Index, value: TensorLike) -> None:
     given = index
     index = normalize_index(given)
-    if isinstance(value, Tensor) and _is_view_at(value, x, index, given):
-        return  # the second half of x[index] += y: the view has been written to
+    if isinstance(value, Tensor) and (links := _find_basic_view(value, x)) is not None:
+        if _is_view_at(links, index, given):
+            return  # the second half of x[index] += y: the view has been written to
+        if is_shuffling():
+            raise ArgumentError(
+                "shuffle(x) of a tensor with several axes: NumPy swaps x[i] and x[j], which are views of x. "
+                "Write x = x[rng.permutation(len(x))], or x[...] = x[rng.permutation(len(x))] in place."
+            )
     value = convert_operand(value)
     _check_kind(x, value)
     found = find_selection(index, x.ndim) if _is_batched(index) else None
@@ -431,11 +438,14 @@ def _is_whole(index: Index) -> bool:
     return all(i is ... or (type(i) is slice and i == slice(None)) for i in parts)
 
 
-def _is_view_at(value: Tensor, x: Tensor, index: Index, given: Index) -> bool:
-    """Return whether a tensor is the view ``x[given]`` itself; ``index`` is the same, normalized."""
+def _find_basic_view(value: Tensor, x: Tensor) -> Any:
+    """Return the links of a tensor that one op made as a view of ``x``; None for others."""
     links = find_base_links(value)
-    if links is None or links.params is None or links.base is not x.read():
-        return False
+    return None if links is None or links.params is None or links.base is not x.read() else links
+
+
+def _is_view_at(links: Any, index: Index, given: Index) -> bool:
+    """Return whether the view of these links is ``x[given]`` itself; ``index`` is the same, normalized."""
     known = links.params.get("index")
     return known is given or (_is_basic(index) and _is_basic(known) and links.params == {"index": index})
 
