@@ -914,6 +914,18 @@ def test_swap_of_rows_in_function_that_shuffles_is_that_of_numpy() -> None:
     np.testing.assert_array_equal(f(pb.tensor(x)), f(x))
 
 
+def test_reduction_of_one_element_is_no_view() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1.0
+        total = np.subtract.reduce(y[None])
+        total += 5.0
+        return y + total
+
+    x = np.arange(3.0)
+    for found in (f(pb.tensor(x)), pb.compile(f)(x), pb.vmap(f)(x[None])[0], pb.jvp(f, [x], [x])[0]):
+        np.testing.assert_array_equal(found, f(x))
+
+
 def test_flat_takes_numbers_and_arrays() -> None:
     def f(x: Any) -> Any:
         y, z = np.outer(x, x), np.outer(x, x)

@@ -93,7 +93,8 @@ def _fold(ufunc: Any, x: Any, axis: Axis, keepdims: bool = False, initial: Any =
     total, rows = (x[0], range(1, len(x))) if initial is None else (convert(initial, x.dtype), range(len(x)))
     for i in rows:
         total = ufunc(total, x[i]) if where is True else np.where(chosen[i], ufunc(total, x[i]), total)
-    total = total if list(np.shape(total)) == rest else np.copy(np.broadcast_to(total, rest))
+    is_whole = list(np.shape(total)) == rest and not (rest and length == 1)  # one element is a view of x
+    total = total if is_whole else np.copy(np.broadcast_to(total, rest))
     return np.expand_dims(total, axes) if keepdims else total
 
 
