@@ -986,3 +986,30 @@ def test_compiled_scan_unrolled_by_more_than_its_steps(steps: int) -> None:
 def test_compiled_scan_of_integers_from_floats_has_no_gradient() -> None:
     f = lambda x: x * pb.scan(lambda c, i: (c + np.astype(np.floor(x), int) + i, None), 0, np.arange(3))[0]
     assert pb.compile(pb.grad(f))(2.5) == pb.grad(f)(2.5) == 9.0
+
+
+def change_where_negative(x: Any) -> Any:
+    y = x * 1.5
+    y[y < 0] *= -0.5
+    mask = y > 0.5
+    y[mask] = np.sin(y[mask]) - y[mask].mean()
+    return y
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: pb.fori_loop(0, 3, lambda _, x: change_where_negative(x), x),
+        lambda x: pb.scan(lambda c, _: (change_where_negative(c), c), x, np.arange(3)),
+        lambda x: pb.while_loop(lambda c: np.sum(c * c) > 1.0, change_where_negative, x),
+        lambda x: pb.cond(x[0] > 0, change_where_negative, lambda x: x, x),
+    ],
+    ids=["fori_loop", "scan", "while_loop", "cond"],
+)
+def test_compiled_bodies_change_elements_chosen_by_a_mask(f: Any) -> None:
+    check(f, X)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_compiled_gradient_of_loop_that_changes_elements_chosen_by_a_mask(steps: int) -> None:
+    check(pb.grad(lambda x: np.sum(pb.fori_loop(0, steps, lambda _, x: change_where_negative(x), x) ** 2)), X)

@@ -255,6 +255,7 @@ class BodyTrace(Trace):
         self.captured: dict[Any, tuple[Tensor, Symbol]] = {}
         self.seen: list[Tensor] = []  # the captured tensors, kept so that ids stay their own
         self.stopped: set[int] = set()
+        self.stops: dict[Any, Symbol] = {}  # by the value and how it is not followed: a mask is one in both uses
         self.constants: dict[int, Any] = {}
         self.draws = False  # whether it draws random numbers, or has other effects whose order matters
         self.depth = 0  # of ops that are performed inside others
@@ -407,7 +408,10 @@ class BodyTrace(Trace):
     def _stop(self, x: Symbol, how: Callable[[Any], Any]) -> Symbol:
         if x.node.number in self.stopped or self.depth:
             return x
-        node = self.graph.add(OPAQUE, (x.node,), x.shape, x.node.dtype, (how, {}))
-        result: Symbol = self._record(lambda xs: how(xs[0]), None, [x], lambda: Symbol(self, node, x.weak))
-        self.stopped.add(result.node.number)
-        return result
+        known = self.stops.get((x.node.number, x.weak, how))
+        if known is None:
+            node = self.graph.add(OPAQUE, (x.node,), x.shape, x.node.dtype, (how, {}))
+            known = self._record(lambda xs: how(xs[0]), None, [x], lambda: Symbol(self, node, x.weak))
+            self.stopped.add(known.node.number)
+            self.stops[x.node.number, x.weak, how] = known
+        return known.twin()  # the user may write to it
