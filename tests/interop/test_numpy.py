@@ -1686,3 +1686,35 @@ def test_unwrap_keeps_an_infinite_first_element() -> None:
     x = np.array([np.inf, 1.0, 9.0])
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(np.unwrap(pb.tensor(x)), np.unwrap(x))
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32, "float32", np.dtype(int)])
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "any", "std"])
+def test_methods_of_reductions_with_a_dtype_as_keepdims_raise(name: str, dtype: Any) -> None:
+    for x in (pb.tensor(A), pb.tensor(np.float64(2.0)) * A):
+        with pytest.raises(ArgumentError, match="keepdims must be True or False"):
+            getattr(x, name)(0, dtype)
+    with pytest.raises(ArgumentError, match="keepdims must be True or False"):
+        pb.grad(lambda x: np.sum(getattr(x * 1.0, name)(0, dtype)))(A)
+
+
+@pytest.mark.parametrize("keepdims", [1, 0, np.True_, None])
+def test_methods_of_reductions_take_numbers_as_keepdims(keepdims: Any) -> None:
+    for name in ("sum", "mean", "max", "argmax", "all"):
+        expected = getattr(A, name)(axis=0, keepdims=bool(keepdims))
+        np.testing.assert_allclose(getattr(pb.tensor(A), name)(0, keepdims), expected)
+
+
+def test_argsort_of_a_kind_as_descending_raises() -> None:
+    with pytest.raises(ArgumentError, match="descending must be True or False, got 'stable'"):
+        pb.tensor(V).argsort(-1, "stable")
+    np.testing.assert_array_equal(pb.tensor(V).argsort(-1, None), V.argsort(-1, None))
+
+
+def test_take_of_an_unknown_mode_raises() -> None:
+    x = pb.tensor(V)
+    for call in (lambda mode: np.take(x, [9], mode=mode), lambda mode: x.take([9], 0, mode)):
+        with pytest.raises(ArgumentError, match="mode must be 'raise', 'clip' or 'wrap', got 'nearest'"):
+            call("nearest")
+    with pytest.raises(IndexRangeError):
+        x.take([9], 0, None)

@@ -169,11 +169,31 @@ OBSERVED = {
 
 def call_with_unknown(op: Op, args: tuple[Any, ...], unknown: dict[str, Any], params: dict[str, Any]) -> Any:
     """Call the NumPy function of an op with keywords that only NumPy has, such as ``dtype=``; raise for all others."""
+    if params.keys() >= {*op.required} and (flags := read_flags(op, params)):
+        return op.function(*args, **{**params, **flags, **unknown})
     is_numpy = not (getattr(op.kernel, "__module__", None) or "").startswith("pullback.")
     if unknown and is_numpy and NUMPY_KEYWORDS.issuperset(unknown) and any(isinstance(a, Tensor) for a in args):
         changed = {k: v for k, v in params.items() if v is not op.params[k]}
         return late_binding.call_function(op.kernel, args, changed | unknown)
     raise make_call_error(op.function, unknown, op.required)
+
+
+def read_flags(op: Op, params: dict[str, Any]) -> dict[str, bool]:
+    """Return the parameters that are None, 1, 0 or NumPy's bools in place of True and False; raise for other values.
+
+    None is the default: ``x.sum(0, None)`` is NumPy's ``dtype``, which is at this place.
+    """
+    flags = {}
+    for name in op.flags:
+        value = params[name]
+        if value is not True and value is not False:
+            if value is not None and not (isinstance(value, int | np.integer | np.bool_) and value in (0, 1)):
+                raise ArgumentError(
+                    f"{op.name}: {name} must be True or False, got {value!r}. The parameters are "
+                    f"{', '.join(op.params)}; others that NumPy has, such as dtype, are given by name."
+                )
+            flags[name] = bool(op.params[name] if value is None else value)
+    return flags
 
 
 def call_stub(*args: object, **kwargs: object) -> Any:
@@ -254,6 +274,7 @@ class Op:
         self.inputs = names[: code.co_posonlyargcount]
         self.required = names[len(self.inputs) : optional]
         self.params = dict.fromkeys(self.required) | dict(zip(names[optional:], defaults, strict=True))
+        self.flags = [n for n, default in self.params.items() if isinstance(default, bool)]
         if not self.inputs or len(self.inputs) > optional:
             raise DefinitionError(f"{self.name}: inputs come first, without defaults, and are closed by '/'.")
 
@@ -488,7 +509,7 @@ class Op:
         ``inputs`` are the names of the inputs in the text.
         """
         word, _ = OPERATORS.get(self.kernel, (None, None))  # Python calls operators without keywords
-        signature, check = templates.write_parameters(list(self.params), self.required, not word, inputs)
+        signature, check = templates.write_parameters(list(self.params), self.required, self.flags, not word, inputs)
         # parameters that need no copy: numbers and strings are immutable, and an index is copied when it is normalized
         mutable = [n for n, d in self.params.items() if not isinstance(d, bool | int | float | str) and n != "index"]
         check["own"] = templates.write_copies(mutable)
@@ -600,7 +621,8 @@ class Op:
             return None
         if not (kwargs.keys() <= self.params.keys() and {*self.required} <= {*named, *kwargs}):
             return None
-        return tuple(args[:count]), {**self.params, **named, **kwargs}
+        params = {**self.params, **named, **kwargs}
+        return None if any(type(params[n]) is not bool for n in self.flags) else (tuple(args[:count]), params)
 
     def prepare_call(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Call the op after converting operands that are neither arrays nor tensors."""

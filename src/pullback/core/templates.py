@@ -150,15 +150,16 @@ def reflected(y, x):
 
 
 def write_parameters(
-    names: Sequence[str], required: Sequence[str], checked: bool, first: str
+    names: Sequence[str], required: Sequence[str], flags: Sequence[str], checked: bool, first: str
 ) -> tuple[str, dict[str, str]]:
     """Return the parameters in a function's signature, and the text for keywords that it does not take.
 
-    ``first`` are its inputs.
+    ``first`` are its inputs, ``flags`` the parameters that are True or False.
     """
     if not checked:
         return ", ".join(names), {"unknown": "", "refuse": ""}
     misses = "".join(f" or {n} is REQUIRED" for n in required)
+    misses += "".join(f" or ({n} is not False and {n} is not True)" for n in flags)
     items = ", ".join(f"{n!r}: {n}" for n in names)
     refuse = f"\n    if unknown{misses}: return call_with_unknown(OP, ({first},), unknown, {{{items}}})"
     return ", ".join(f"{n}=_{n}" for n in names), {"unknown": "**unknown", "refuse": refuse}

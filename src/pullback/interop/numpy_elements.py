@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core.tape import as_tensor, constant
 from pullback.core.tensor import BY_KERNEL, Tensor, call_unfollowed, read_sizes, strip
 from pullback.core.writes import link_part, mark_as_array
-from pullback.errors import ShapeError
+from pullback.errors import ArgumentError, ShapeError
 from pullback.interop.numpy_arguments import (
     align_operands,
     as_numpy_array,
@@ -41,6 +41,8 @@ def _take(a: Value, indices: TensorLike, /, axis: int | None = None, mode: str =
         a, axis = np.reshape(a, -1), 0
     axis = resolve_axis(a.ndim, axis, "np.take")
     index, n = _read_positions(indices), a.shape[axis]
+    if mode not in ("raise", "clip", "wrap"):
+        raise ArgumentError(f"np.take: mode must be 'raise', 'clip' or 'wrap', got {mode!r}.")
     if mode != "raise":
         index = np.clip(index, 0, n - 1) if mode == "clip" else index % n
     return gathering.take(as_tensor(a), index, axis)

@@ -118,7 +118,7 @@ class Flat:
         np.put(self.base, np.arange(len(self))[index], value)
 
 
-def _set_flat(x: Tensor, value: TensorLike) -> None:
+def _set_flat(x: Any, value: TensorLike) -> None:
     """Write the values into all elements, one after the other, again from the first where there are too few."""
     np.put(x, np.arange(x.size), value)
 

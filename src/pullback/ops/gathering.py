@@ -363,6 +363,9 @@ def take(x: TensorLike, indices: TensorLike, axis: Axis = None, mode: str = "rai
     x = convert_operand(x)
     if axis is None:
         x, axis = np.reshape(x, -1), 0
+    mode = mode or "raise"  # None is NumPy's ``out``, which is at this place
+    if mode not in ("raise", "clip", "wrap"):
+        raise ArgumentError(f"take: mode must be 'raise', 'clip' or 'wrap', got {mode!r}.")
     if mode != "raise":
         n = x.shape[axis]  # type: ignore[index]
         indices = np.clip(indices, 0, n - 1) if mode == "clip" else np.mod(indices, n)
