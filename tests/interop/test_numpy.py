@@ -1711,6 +1711,12 @@ def test_argsort_of_a_kind_as_descending_raises() -> None:
     np.testing.assert_array_equal(pb.tensor(V).argsort(-1, None), V.argsort(-1, None))
 
 
+@pytest.mark.parametrize("keywords", [{"kind": "stable"}, {"stable": True}, {"axis": None}, {"axis": 0, "kind": None}])
+def test_argsort_method_takes_the_keywords_of_numpy(keywords: Any) -> None:
+    for found in (pb.tensor(A).argsort(**keywords), pb.compile(lambda x: x.argsort(**keywords))(A)):
+        np.testing.assert_array_equal(found, A.argsort(**keywords))
+
+
 def test_take_of_an_unknown_mode_raises() -> None:
     x = pb.tensor(V)
     for call in (lambda mode: np.take(x, [9], mode=mode), lambda mode: x.take([9], 0, mode)):

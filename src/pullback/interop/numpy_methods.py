@@ -11,9 +11,10 @@ from pullback.core.op import alias
 from pullback.core.tensor import Tensor
 from pullback.core.writes import is_numpy_number, write
 from pullback.errors import ArgumentError
+from pullback.ops.sorting import argsort
 
 if TYPE_CHECKING:
-    from pullback.typing import DType, TensorLike
+    from pullback.typing import Axis, DType, TensorLike
 
 
 def _call(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,6 +46,17 @@ def _partition(x: Tensor, kth: Any, axis: int = -1, kind: str = "introselect") -
     Tensor(1., dtype=float32)
     """
     write(x, lambda old: np.partition(old, kth, axis), "x.partition()")
+
+
+def _argsort(
+    x: Any, axis: Axis = -1, descending: bool = False, *, kind: str | None = None, stable: bool | None = None
+) -> Any:
+    """Return the positions that sort the elements along ``axis``; equal ones stay in order, whatever ``kind`` is.
+
+    >>> pb.tensor([3.0, 1.0, 2.0]).argsort(kind="stable")
+    Tensor([1, 2, 0], dtype=int64)
+    """
+    return argsort(np.reshape(x, -1), 0, descending) if axis is None else argsort(x, axis, descending)
 
 
 def _put(x: Any, indices: Any, values: TensorLike, mode: Any = "raise") -> None:
@@ -124,8 +136,9 @@ def _set_flat(x: Any, value: TensorLike) -> None:
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
-    "compress": _compress, "partition": _partition, "put": _put, "view": _view, "tobytes": _tobytes,
-    "trace": _call(np.trace), "diagonal": _call(np.diagonal), "argpartition": _call(np.argpartition),
+    "argsort": _argsort, "compress": _compress, "partition": _partition, "put": _put, "view": _view,
+    "tobytes": _tobytes, "trace": _call(np.trace), "diagonal": _call(np.diagonal),
+    "argpartition": _call(np.argpartition),
     "nonzero": _call(np.nonzero), "choose": _call(np.choose), "conj": _conj, "conjugate": _conj, "dot": _call(np.dot),
 }  # fmt: skip
 for _name, _method in _METHODS.items():

@@ -137,8 +137,10 @@ class TensorOps:
         """Return the index of the minimum along ``axis``, or in the flattened array, as the method of NumPy's arrays."""
     def argpartition(self, *args: object, **kwargs: object) -> Tensor:
         """As ``np.argpartition(x, ...)``."""
-    def argsort(self, axis: int = -1, descending: bool = False) -> Tensor:
-        """Return the indices that sort ``x`` along ``axis``; the order of equal elements is kept."""
+    def argsort(
+        self, axis: Axis = -1, descending: bool = False, *, kind: str | None = None, stable: bool | None = None
+    ) -> Tensor:
+        """Return the positions that sort the elements along ``axis``; equal ones stay in order, whatever ``kind`` is."""
     def as1d(self) -> Tensor:
         """Return all elements as a vector."""
     def as2d(self, rows: int, columns: int) -> Tensor:
