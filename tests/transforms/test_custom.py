@@ -522,7 +522,7 @@ def test_custom_gradient_none_is_missing_gradient():
     ("f", "message"),
     [
         (lambda p: (p["a"] * p["b"], lambda dy: dy), r"2 gradients, one for each input \(p\['a'\], p\['b'\]\); got 1"),
-        (lambda p: (p["a"] * p["b"], lambda dy: {"a": dy, "c": dy}), r"2 gradients, one for each input .*; got 2"),
+        (lambda p: (p["a"] * p["b"], lambda dy: {"a": dy, "c": dy}), r"one for each input .*; got a dict of other"),
         (
             lambda p: (p["a"] * p["b"], lambda dy: {"a": dy, "b": dy.sum()}),
             r"gradient of 'p\['b'\]' must have its shape",

@@ -168,11 +168,12 @@ class CustomCall(CustomOp):
         if found is None and isinstance(out, list | tuple) and len(out) == count:
             found = list(out)
         if found is None:
-            raise self._wrong_count(len([*name_all_leaves("", out)]), grad_func)
+            raise self._wrong_count(out, grad_func)
         return found
 
-    def _wrong_count(self, got: int, grad_func: Callable[..., Any]) -> Exception:
-        names = self.arguments.names(self.f)
+    def _wrong_count(self, out: Any, grad_func: Callable[..., Any]) -> Exception:
+        names, count = self.arguments.names(self.f), len([*name_all_leaves("", out)])
+        got = f"a {type(out).__name__} of other structure" if count == len(names) else str(count)
         expected = f"{len(names)} gradient{'s' * (len(names) != 1)}, one for each input ({', '.join(names)})"
         return CustomGradientError(
             f"{self.name}: the gradient function must return {expected}; got {got} ({line_of(grad_func)})."
