@@ -14,7 +14,7 @@ from pullback.errors import ArgumentError
 from pullback.ops.sorting import argsort
 
 if TYPE_CHECKING:
-    from pullback.typing import Axis, DType, TensorLike
+    from pullback.typing import DType, TensorLike
 
 
 def _call(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,7 +49,7 @@ def _partition(x: Tensor, kth: Any, axis: int = -1, kind: str = "introselect") -
 
 
 def _argsort(
-    x: Any, axis: Axis = -1, descending: bool = False, *, kind: str | None = None, stable: bool | None = None
+    x: Any, axis: int | None = -1, descending: bool = False, *, kind: str | None = None, stable: bool | None = None
 ) -> Any:
     """Return the positions that sort the elements along ``axis``; equal ones stay in order, whatever ``kind`` is.
 

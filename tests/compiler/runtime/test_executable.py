@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -378,55 +378,57 @@ def test_programs_run_without_native_entry() -> None:
     assert run(code) == "right"
 
 
-def runs_beside(call: Callable[[], object]) -> bool:
-    """Return whether another thread of the interpreter runs during a call."""
-    seen: list[int] = []
-    ready = threading.Lock()
-    ready.acquire()
-    other = threading.Thread(target=lambda: ready.acquire() and seen.append(1))
+@pytest.fixture
+def no_switches() -> Iterator[None]:
+    """Let another thread run only where the one that runs gives the interpreter's lock away."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(100.0)  # seconds
+    yield
+    sys.setswitchinterval(interval)
+
+
+def runs_beside(call: Callable[[], object], action: Callable[[], object]) -> bool:
+    """Call a function while another thread waits to perform an action; return whether it did so during the call."""
+    done: list[int] = []
+    begin = threading.Event()
+    other = threading.Thread(target=lambda: (begin.wait(), action(), done.append(1)))
     other.start()
-    ready.release()
+    begin.set()
     call()
-    is_seen = bool(seen)
+    is_done = bool(done)
     other.join()
-    return is_seen
+    return is_done
 
 
+MANY_TRIES = 50  # a busy machine may start the other thread too late
+
+
+@pytest.mark.usefixtures("no_switches")
 def test_long_program_releases_gil() -> None:
     f = pb.compile(lambda x: pb.sum(np.sin(np.exp(np.sin(x)))), threads=1)
     x = np.linspace(0, 1, 3_000_000)
     f(x)
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(100.0)  # seconds: another thread runs only where this one gives the lock away
-    try:
-        assert not runs_beside(lambda: sum(range(1_000_000)))
-        assert any(runs_beside(lambda: f(x)) for _ in range(50))  # a busy machine may start the other thread too late
-    finally:
-        sys.setswitchinterval(interval)
+    assert not runs_beside(lambda: sum(range(1_000_000)), lambda: None)
+    assert any(runs_beside(lambda: f(x), lambda: None) for _ in range(MANY_TRIES))
 
 
 # ---- what an entry must not be mistaken about
 
 
+@pytest.mark.usefixtures("no_switches")
 def test_argument_removed_during_call_is_kept_alive() -> None:
     """Another thread empties the list while the program runs without the lock; its array is still copied afterwards."""
     x = np.linspace(0, 1, 1_500_000)
     f = pb.compile(lambda xs: (xs[0], pb.sum(np.sin(np.exp(np.sin(xs[1]))))), threads=1)
     f([x, x])
-    emptied = 0
-    for _ in range(5):
-        given, begin = [np.full(x.shape, 7.0), x], threading.Event()
-        other = threading.Thread(target=lambda given=given, begin=begin: begin.wait() and given.clear())
-        other.start()
-        begin.set()
-        try:
-            found = f(given)[0]
-        except IndexError:  # it was emptied before
-            continue
-        emptied += not given
-        assert (found == 7.0).all()
-        other.join()
-    assert emptied
+
+    def is_emptied() -> bool:
+        given, results = [np.full(x.shape, 7.0), x], []
+        is_during = runs_beside(lambda: results.append(f(given)[0]), given.clear)
+        assert (results[0] == 7.0).all()
+        return is_during
+
+    assert any(is_emptied() for _ in range(MANY_TRIES))
 
 
 @pytest.mark.parametrize("given", [np.clongdouble(3), np.full(2, 3, "g"), np.full(2, 3, "G"), np.full(2, 3, "e")])
