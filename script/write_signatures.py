@@ -302,6 +302,8 @@ def write_methods() -> str:
             continue
         if isinstance(value, property):
             lines += ["@property", f"def {name}(self) -> {PROPERTIES[name]}: ..."]
+            if value.fset is not None:
+                lines += [f"@{name}.setter", f"def {name}(self, value: TensorLike) -> None: ..."]
         elif isinstance(value, FunctionType) and name in BINARY:
             lines += write_operator(name)
         elif isinstance(value, FunctionType):

@@ -444,6 +444,8 @@ class TensorOps:
         """Write one number into all elements, as the method of NumPy's arrays does."""
     @property
     def flat(self) -> Flat: ...
+    @flat.setter
+    def flat(self, value: TensorLike) -> None: ...
     def flatten(self, order: Any = "C") -> Tensor:
         """Return a flattened copy; ``order="F"`` is column-major, with the first axis varying fastest."""
     def flip(self, axis: Axis = None) -> Tensor:
@@ -488,6 +490,8 @@ class TensorOps:
         """Return the inverse of ``fft``."""
     @property
     def imag(self) -> Tensor: ...
+    @imag.setter
+    def imag(self, value: TensorLike) -> None: ...
     def in_top_k(self, targets: TensorLike, /, k: int = 1) -> Tensor:
         """Return whether the score of the target class is among the ``k`` highest ones."""
     def inner(self, b: TensorLike) -> Tensor:
@@ -725,6 +729,8 @@ class TensorOps:
         """Return the flattened array, which shares memory with ``x`` if its elements are contiguous."""
     @property
     def real(self) -> Tensor: ...
+    @real.setter
+    def real(self, value: TensorLike) -> None: ...
     def reciprocal(self) -> Tensor:
         """Return ``1 / x``; it is a float for integers too (``np.reciprocal`` returns an integer)."""
     def rel_entr(self, y: TensorLike, /) -> Tensor:
