@@ -243,9 +243,8 @@ def _choose(a: TensorLike, choices: list[Any], /, mode: str = "raise") -> Any:
     return _take_along_axis(np.stack(rows), np.expand_dims(index, 0), 0)[0]
 
 
-def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args: object, **kw: object) -> Any:
-    """Apply each function to the elements of its piece only, so that NaNs elsewhere do not reach the gradient."""
-    (x,) = align_operands((x,))
+def _find_pieces(x: Any, condlist: Any, functions: int) -> list[Any]:
+    """Return a mask of the elements for each of the functions of ``np.piecewise``."""
     is_one = not isinstance(condlist, list | tuple) and not np.ndim(condlist)
     if is_one or (x.ndim and not np.ndim(condlist[0])):
         condlist = [condlist]
@@ -253,10 +252,17 @@ def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args:
         shapes = format_shapes([np.shape(c) for c in condlist])
         raise ShapeError(f"np.piecewise: conditions must have the shape of x, {x.shape}, or be numbers; got {shapes}.")
     pieces = [np.reshape(np.broadcast_to(strip(c), x.shape), -1) for c in condlist]
-    if len(funclist) == len(pieces) + 1:
+    if functions == len(pieces) + 1:
         pieces.append(~np.any(np.stack(pieces), axis=0))
-    if len(funclist) != len(pieces):
-        raise ShapeError(f"np.piecewise: {len(condlist)} conditions, but {len(funclist)} functions.")
+    if functions != len(pieces):
+        raise ShapeError(f"np.piecewise: {len(condlist)} conditions, but {functions} functions.")
+    return pieces
+
+
+def _piecewise(x: Value, /, condlist: Sequence[Any], funclist: list[Any], *args: object, **kw: object) -> Any:
+    """Apply each function to the elements of its piece only, so that NaNs elsewhere do not reach the gradient."""
+    (x,) = align_operands((x,))
+    pieces = _find_pieces(x, condlist, len(funclist))
     if not x.size:
         return np.zeros_like(x)
     flat = np.reshape(x, -1)

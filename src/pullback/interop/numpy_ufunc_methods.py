@@ -84,18 +84,21 @@ def _fold(ufunc: Any, x: Any, axis: Axis, keepdims: bool = False, initial: Any =
     _check_fold(name, ufunc, axes, initial, where)
     rest = [n for i, n in enumerate(x.shape) if i not in axes]
     length = prod([x.shape[i] for i in axes])
-    x, chosen = (
-        np.reshape(np.moveaxis(a, axes, range(len(axes))), (length, *rest))
-        for a in (x, np.broadcast_to(where, x.shape))
-    )
+    chosen = _merge_axes(np.broadcast_to(where, x.shape), axes, (length, *rest))
+    x = _merge_axes(x, axes, (length, *rest))
     if not len(x) and initial is None:
         raise ShapeError(f"{name}: there are no elements along axis {axis}, and there is no initial=.")
     total, rows = (x[0], range(1, len(x))) if initial is None else (convert(initial, x.dtype), range(len(x)))
     for i in rows:
         total = ufunc(total, x[i]) if where is True else np.where(chosen[i], ufunc(total, x[i]), total)
-    is_whole = list(np.shape(total)) == rest and not (rest and length == 1)  # one element is a view of x
-    total = total if is_whole else np.copy(np.broadcast_to(total, rest))
+    if list(np.shape(total)) != rest or (rest and length == 1):  # one element is a view of x
+        total = np.copy(np.broadcast_to(total, rest))
     return np.expand_dims(total, axes) if keepdims else total
+
+
+def _merge_axes(a: Any, axes: Sequence[int], shape: Sequence[int]) -> Any:
+    """Return an array with these axes moved to the front and merged into one."""
+    return np.reshape(np.moveaxis(a, axes, range(len(axes))), shape)
 
 
 def _find_initial(ufunc: Any, x: Any, initial: Any) -> Any:

@@ -196,10 +196,15 @@ def _getitem_method(x: Tensor, index: Index) -> Any:
         return _view_each(x, index, given) if found is None else select(_slice_unless_whole(x, found[0]), *found[1:])
     z = getitem(x, index)
     if not z.shape:
-        if not x.ndim and _has_ellipsis(index) and is_numpy_number(x):
-            return mark_as_array(z)
-        return note_view(z, x, REGISTRY["getitem"], {"index": index})  # x[0, ...] is a view without axes
+        return _link_element(z, x, index)
     return np.copy(z) if _has_array_number(given) else z
+
+
+def _link_element(z: Tensor, x: Tensor, index: Index) -> Any:
+    """Return an element ``z = x[index]`` as NumPy has it: a number, or an array without axes, a view of an array."""
+    if not x.ndim and _has_ellipsis(index) and is_numpy_number(x):
+        return mark_as_array(z)
+    return note_view(z, x, REGISTRY["getitem"], {"index": index})  # x[0, ...] is a view without axes
 
 
 def _has_array_number(index: Index) -> bool:
