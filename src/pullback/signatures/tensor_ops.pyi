@@ -138,7 +138,7 @@ class TensorOps:
     def argpartition(self, *args: object, **kwargs: object) -> Tensor:
         """As ``np.argpartition(x, ...)``."""
     def argsort(
-        self, axis: Axis = -1, descending: bool = False, *, kind: str | None = None, stable: bool | None = None
+        self, axis: int | None = -1, descending: bool = False, *, kind: str | None = None, stable: bool | None = None
     ) -> Tensor:
         """Return the positions that sort the elements along ``axis``; equal ones stay in order, whatever ``kind`` is."""
     def as1d(self) -> Tensor:
