@@ -184,6 +184,16 @@ def test_bench_results_equal_handwritten() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    ("script", "row"), [("compiled.py", "gather"), ("larger.py", "kalman"), ("loops.py", "kalman/25")]
+)
+def test_bench_rows_of_compiled_programs_with_calls_of_numpy(script: str, row: str) -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / script), "--only", row, "--rounds", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "ERROR" not in done.stdout
+    assert "geometric mean" in done.stdout or "need no more temporaries" in done.stdout, done.stdout + done.stderr
+
+
 def test_report_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script = tmp_path / "script.py"
     script.write_text("import numpy as np\n\n\ndef f(x, y=2.0):\n    return np.sum(np.sqrt(x) * y)\n")

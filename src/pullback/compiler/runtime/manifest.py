@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,10 @@ class ArraySlot(NamedTuple):
     kind: Kind
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * self.dtype.itemsize
 
 
 class HostOpRecord(NamedTuple):
