@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from _pytest.runner import runtestprotocol
 
 from pullback.compiler import target
 from pullback.core import native
@@ -29,9 +28,14 @@ collect_ignore += ["array_api/traced_array_api.py", "autograd/autograd_alias.py"
 # What made the stored answers needs the libraries that gave them.
 collect_ignore_glob = ["ops/data/*.py", "train/io/peers/*.py", "train/nn/recorded/*.py"]
 
-# Tests of training compile the same steps again and again: they share object code, among all processes of one run.
+# Tests of training compile the same steps again and again, and those that start processes the same machine code of
+# small ops (a quarter of a second in each): they share object code, among all processes of one run.
 HERE = Path(__file__).parent
-SHARING = (HERE / "parity", HERE / "train" / "optim", HERE / "train" / "loop" / "test_fit.py")
+PLACES = """
+    command parity scale test_docs.py test_examples.py test_site.py test_tracebacks.py train/loop/test_fit.py train/nn
+    train/optim typing
+"""
+SHARING = tuple(HERE / place for place in PLACES.split())
 SHARED = "PULLBACK_TEST_OBJECT_CODE"
 
 
@@ -39,18 +43,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if SHARED not in os.environ:
         os.environ[SHARED] = tempfile.mkdtemp(prefix="pullback-tests-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(SHARED), ignore_errors=True))
-
-
-# Most tests take less time than telling the main process that they began, were set up, torn down and ended.
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """In a process of pytest-xdist, report one time on a test that passes."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return None
-    for report in runtestprotocol(item, nextitem=nextitem, log=False):
-        if report.when == "call" or not report.passed:
-            item.ihook.pytest_runtest_logreport(report=report)
-    return True
 
 
 @cache

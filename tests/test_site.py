@@ -24,7 +24,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("mkdocs")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "SITE_SEARCH": str(DOWNLOADS).lower()}  # tested in a browser
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=env)
     assert run.returncode == 0, run.stdout + run.stderr
     return folder

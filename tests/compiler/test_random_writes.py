@@ -52,7 +52,7 @@ def draw_program(seed: int) -> tuple[Any, list[Any]]:
     return f, list(random.normal(size=(2, rows, columns)))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_writes_compiled_equal_eager(seed: int) -> None:
     f, args = draw_program(seed)

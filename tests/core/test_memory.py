@@ -242,6 +242,7 @@ def test_random_programs_on_big_arrays_match_small_tiles(seed: int) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("recycled")
 @pytest.mark.parametrize("seed", range(100, 112))
 def test_random_programs_second_derivatives(seed: int) -> None:

@@ -102,6 +102,7 @@ def check_program(seed: int, way: Any) -> None:
         )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("first", range(0, PROGRAMS, BLOCK))
 @pytest.mark.parametrize("way", WAYS)
 def test_random_programs_with_views_and_writes_match_numpy(way: Any, first: int) -> None:

@@ -91,6 +91,7 @@ def calls(op: Op) -> Any:
             yield f, [x for x, b in zip(xs, on, strict=True) if b]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_observed_ops_have_same_gradients(name):
     for f, xs in calls(REGISTRY[name]):

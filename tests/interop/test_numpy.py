@@ -1499,6 +1499,7 @@ def test_nanvar_beside_infinities_and_of_integers_matches_numpy(f: Any, x: Any) 
     np.testing.assert_allclose(np.asarray(compiled), expected)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", ["lower", "higher", "nearest", "midpoint", "linear", "hazen"])
 @pytest.mark.parametrize("x", [[1.0, 2.0, np.inf], [-np.inf, -np.inf, 3.0], [-np.inf, 1.0, 2.0, np.inf], [4, 1, 2]])
 def test_quantiles_beside_infinities_match_numpy(x: Any, method: str) -> None:

@@ -65,6 +65,7 @@ def test_writes_through_ravel_of_results_of_transposed_matrix(name: str) -> None
     compare(lambda x: write_flat(MATRIX[name](np.reshape(x[:12] * 1.0, (3, 4)).T), np.ravel))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("axes", [(2, 1, 0), (1, 0, 2), (0, 2, 1)])
 @pytest.mark.parametrize("name", CUBE)
 def test_writes_through_reshape_of_results_of_transposed_cube(name: str, axes: tuple[int, ...]) -> None:

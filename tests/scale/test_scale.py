@@ -91,6 +91,7 @@ def test_pool_sum_second_order_and_forward_mode(serial: pb.scale.Pool) -> None:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "transform",
     [

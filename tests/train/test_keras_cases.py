@@ -39,6 +39,7 @@ def test_loss_equals_keras(case):
 COMPILED = [*{case["name"]: case for case in CASES["metrics"]}.values()]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CASES["metrics"], ids=name_case)
 def test_metric_equals_keras_for_any_batch_size(case):
     y, p, w = arrays(case)

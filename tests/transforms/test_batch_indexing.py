@@ -221,6 +221,7 @@ ONE = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("axes", [(0, 0, 0, 0), (None, 0, 0, 0), (0, None, None, None)])
 @pytest.mark.parametrize("name", ONE)
 def test_vmap_of_array_function_matches_loop(name: str, axes: Any) -> None:

@@ -102,7 +102,7 @@ def stack(seed):
     return whole, names
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_custom_gradients_in_random_stacks_match_plain_functions(seed):
     whole, names = stack(seed)

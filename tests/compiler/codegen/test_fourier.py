@@ -43,7 +43,7 @@ def check(f: Any, x: Any, tolerance: float) -> None:
     assert not [k for k in compiled.lower(x).kernels if "NumPy" in k]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("way", WAYS)
 def test_fft_of_every_length_and_layout_equals_numpy(isa: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ def check(f: Any, *args: Any) -> None:
     assert not [k for k in compiled.lower(*args).kernels if "NumPy" in k]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u1", "i8"])
 def test_compiled_topk_has_order_of_sort(isa: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,6 +52,7 @@ def test_topk_matches_full_sort(dtype: str) -> None:
         np.testing.assert_array_equal(pb.topk(x, k).indices, whole[..., :k])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_compiled_search_sorted_has_order_of_numpy(dtype: str, side: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ def close(found: Any, expected: Any, scale: Any, ulps: float) -> None:
     assert np.all(np.abs(found - expected) <= ulps * np.finfo(expected.dtype).eps * scale)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("shape", "axis"), EVERY)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_compiled_scans_of_floats(shape: Any, axis: int, dtype: str) -> None:
@@ -69,6 +69,7 @@ def test_compiled_scans_of_floats(shape: Any, axis: int, dtype: str) -> None:
             close(found[at + 3], expected[at + 3], weights, 64)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["i1", "i4", "u2", "u8", "b1"])
 @pytest.mark.parametrize(("shape", "axis"), EVERY[::3])
 def test_compiled_scans_of_integers(shape: Any, axis: int, dtype: str) -> None:
@@ -93,7 +94,7 @@ def test_scan_keeps_nan_inf_and_signed_zero(length: int) -> None:
             np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(expected[known]))
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("shape", "axis"), [((), None), *EVERY, ((9, 70), None)])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i4", "i8", "u8", "b1"])
 def test_compiled_argmax_and_argmin(shape: Any, axis: Any, dtype: str) -> None:

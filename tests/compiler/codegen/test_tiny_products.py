@@ -19,6 +19,7 @@ def turn(x: Any, is_turned: bool) -> Any:
     return np.swapaxes(x, -1, -2) if is_turned else x
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_batched_tiny_products_stay_inside_their_arrays(isa: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:

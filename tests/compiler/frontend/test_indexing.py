@@ -275,6 +275,7 @@ def test_cross_product_needs_no_index_arrays() -> None:
     assert not kinds & {"take", "scatter"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
 @pytest.mark.parametrize("axis", [0, 1, 2, None])
 def test_repeat_and_its_gradient_match_eager(axis: Any, dtype: str) -> None:

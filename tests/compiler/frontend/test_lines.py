@@ -28,7 +28,7 @@ LINES = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", LINES)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
 def test_compiled_index_arrays_beside_arange_match_numpy(name: str, dtype: str) -> None:

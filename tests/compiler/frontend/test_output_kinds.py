@@ -39,7 +39,7 @@ def describe(x: Any) -> Any:
     return kind, getattr(x, "dtype", None), getattr(x, "shape", None)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("backend", ["llvm", "numpy"])
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("name", FUNCTIONS)

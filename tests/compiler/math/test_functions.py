@@ -145,6 +145,7 @@ def test_exact_functions_match_numpy(dtype: str, width: int) -> None:
             assert not bad.any(), (name, show(bad, *xs, got, want))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("dtype", "width"), INTEGERS)
 def test_integer_functions_match_numpy(dtype: str, width: int) -> None:
     x, y = lanes.wholes(dtype)
@@ -242,6 +243,7 @@ def test_missing_machine_code_errors() -> None:
         VectorFunctions(code).remainder(Value(code, "%x", "b1", 4), Value(code, "%y", "b1", 4))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "name", ["sigmoid", "log_sigmoid", "softplus", "elu", "selu", "relu", "leaky_relu", "step", "sign"]
@@ -258,6 +260,7 @@ def test_compiled_activations_match_eager(name: str, dtype: Any) -> None:
     assert apart.max() <= 4, show(apart > 4, x, got, want)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_exp_of_masked_scores_is_zero_and_small_results_are_subnormal(

@@ -30,6 +30,7 @@ def compute(name: str, *xs: Any) -> Any:
     return compiled(*xs)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_special_function_matches_scipy(name: str, dtype: str) -> None:
@@ -46,6 +47,7 @@ def test_special_functions_of_negative_arguments_match_scipy(name: str) -> None:
     np.testing.assert_allclose(compute(name, NEGATIVE), want, 1e-12, 1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_special_functions_at_domain_edges_match_scipy(name: str, dtype: str) -> None:

@@ -19,6 +19,7 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_row_reductions_of_transposed_matrix(name: str, dtype: Any) -> None:

@@ -111,6 +111,7 @@ OFF_AND_ON = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("outer", [np.sqrt, np.log, np.angle, lambda z: z**0.5])
 @pytest.mark.parametrize("name", OFF_AND_ON)
 def test_complex_arithmetic_has_branch_cut_of_numpy(name: str, outer: Any) -> None:

@@ -52,6 +52,7 @@ PROGRAMS: list[tuple[Callable[..., Any], Any]] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("f", "x"), PROGRAMS)
 @pytest.mark.parametrize("entry", ["1", "0"])
 def test_slow_paths_are_compiled_at_first_rare_argument(

@@ -51,6 +51,7 @@ W, WIDE, LARGE = R((7, 1, 48, 64)), R((3, 1, 48, 320)), R((200, 256)).astype("f4
 PLACES = np.random.default_rng(1).integers(0, 5_001, 9_000)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("f", "x"), CASES.values(), ids=CASES)
 def test_compiled_results_do_not_depend_on_threads(f: Any, x: Any) -> None:
     alone = pb.compile(f, threads=1)(x)
@@ -128,6 +129,7 @@ def run(code: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("value", "expected"), [("3", "3"), ("3,2", "3"), ("", None), ("0", None), ("none", None)])
 def test_omp_num_threads_is_honoured(value: str, expected: str | None) -> None:
     printed = run("import pullback as pb; print(pb.get_num_threads())", OMP_NUM_THREADS=value)

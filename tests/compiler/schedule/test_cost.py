@@ -55,7 +55,7 @@ def sum_rows(x: Any) -> Any:
     return np.sum(x, axis=-1, keepdims=True)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [LINE, ROWS], ids=["line", "rows"])
 @pytest.mark.parametrize("op", SCALAR, ids=lambda op: op.name)

@@ -86,6 +86,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
     return lambda: Dataset.from_parquet(tmp_path / "rows.parquet", label="y").map(together)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_resume_at_every_position(source: Callable[[], Any], pipeline: str) -> None:
     made = lambda: PIPELINES[pipeline](source())

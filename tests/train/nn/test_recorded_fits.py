@@ -27,6 +27,7 @@ def find(kind: str, name: str) -> Any:
     return getattr(module, {n.replace("_", ""): n for n in dir(module) if n.islower()}[name.lower()])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", range(len(CASES)))
 def test_random_fit_equals_keras(number: int) -> None:
     case = CASES[number]

@@ -117,6 +117,7 @@ def run_optimizer(name: str, config: Any, compiled: bool) -> list[Any]:
     return out
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", [pytest.param(c, id=f"{i}-{c[1]}") for i, c in enumerate(CASES)])
 def test_layers_and_losses_with_random_arguments_equal_keras(case: Any) -> None:
     kind, name, config, extra, recorded = case

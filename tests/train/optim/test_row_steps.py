@@ -67,7 +67,7 @@ def train_by(optimizer: train.Optimizer, how: str, dtype: Any = np.float32) -> t
     return [table.numpy(), weights.numpy()], {names.get(v, "") + "/" + slot: x for (v, _, slot), x in slots}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("how", ["eager", "given", "compiled"])
 @pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS.keys())
 def test_row_sparse_step_equals_the_dense_step(make: Any, how: str):

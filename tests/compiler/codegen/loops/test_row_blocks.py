@@ -109,14 +109,14 @@ def walls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_CANARY", "1")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("f", CASES)
 @pytest.mark.parametrize(("count", "length"), SIZES)
 def test_row_blocks_of_any_shape(f: Any, count: int, length: int) -> None:
     compare(f, draw(count, length, "f4"))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("f", [f for f in CASES if f is not two_kinds])
 @pytest.mark.parametrize(("count", "length"), [(3, 4), (8, 3), (21, 10), (37, 100)])
 def test_row_blocks_of_doubles(f: Any, count: int, length: int) -> None:
@@ -190,6 +190,7 @@ def test_sums_over_rows_are_as_accurate_as_numpy() -> None:
     np.testing.assert_allclose(f(x, weights), exact, rtol=2e-6)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("length", [2, 3, 5, 7, 12, 20, 33])
 def test_column_sums_with_factor_per_group_of_columns(length: int) -> None:
     def f(x: Any, w: Any) -> Any:

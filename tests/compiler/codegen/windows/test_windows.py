@@ -59,7 +59,7 @@ GEOMETRIES: list[tuple[tuple[int, ...], tuple[int, ...], Any, Any, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(("x", "filter", "strides", "pad", "dilations"), GEOMETRIES)
 def test_compiled_conv2d(x: Any, filter: Any, strides: Any, pad: Any, dilations: Any, dtype: str) -> None:
@@ -67,7 +67,7 @@ def test_compiled_conv2d(x: Any, filter: Any, strides: Any, pad: Any, dilations:
     agree(f, R(size=x).astype(dtype), R(size=filter).astype(dtype) / filter[-2], dtype=dtype)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(("x", "filter", "strides", "pad", "dilations"), GEOMETRIES)
 def test_depthwise_conv2d(x: Any, filter: Any, strides: Any, pad: Any, dilations: Any, dtype: str) -> None:
@@ -93,6 +93,7 @@ def test_conv1d_conv3d_transposed_and_separable(f: Any, x: Any, filter: Any) -> 
     agree(orders(f), R(size=x), R(size=filter))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 33, 48, 65, 80, 113])
 def test_conv2d_channel_counts(depth: int) -> None:
     f = orders(lambda x, w: pb.conv2d(x, w, 1, "same"))
