@@ -15,6 +15,7 @@ from pullback.core.tensor import Tensor, strip
 from pullback.errors import ArgumentError
 from pullback.interop.numpy_arguments import iterate_tensors
 from pullback.interop.numpy_reductions import resolve_ddof, take_root
+from pullback.numerics.dtypes import make_dtype
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, DType, Value
@@ -180,7 +181,7 @@ def _reshape(call: Function, args: list[Any], kwargs: dict[str, Any], order: str
 
 def convert_operands(name: str, args: tuple[Any, ...], dtype: DType, casting: str) -> tuple[Any, ...]:
     """Return the operands of a ufunc in the dtype that ``dtype=`` names, as far as ``casting`` allows it."""
-    wanted: np.dtype[Any] = np.dtype(dtype)
+    wanted = make_dtype(dtype)
     for x in args:
         if isinstance(x, Tensor | np.ndarray | np.generic) and not np.can_cast(x.dtype, wanted, casting):  # type: ignore[arg-type]
             raise ArgumentError(

@@ -12,6 +12,7 @@ import numpy as np
 from pullback.core.tensor import concrete, strip
 from pullback.errors import ArgumentError, NoRuleError, ShapeError
 from pullback.names.scipy import FUNCTIONS
+from pullback.numerics.dtypes import make_dtype
 from pullback.scipy.arguments import apply_linear, as_float, is_traced, list_functions, load, make_fallback
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def store_output(function: F) -> F:
         if output is None:
             return result
         if not isinstance(output, np.ndarray):
-            return np.astype(result, np.dtype(output))
+            return np.astype(result, make_dtype(output))
         if is_traced(result):
             raise NoRuleError(
                 f"pb.scipy.ndimage.{function.__name__}: a result that is written to output= would lose its gradient. "
