@@ -158,7 +158,7 @@ def _var(
     x: Value, axis: Axis = None, ddof: float = 0, keepdims: bool = False, where: Any = True, mean: Any = None,
     correction: float | None = None,
 ) -> Any:  # fmt: skip
-    d = x - (_mean(x, where, axis, True) if mean is None else mean)
+    d: Any = x - (_mean(x, where, axis, True) if mean is None else mean)
     d = d if where is True else np.where(where, d, np.zeros((), d.dtype))  # what is left out may be NaN
     squares = np.real(d * np.conjugate(d)) if d.dtype.kind == "c" else d * d
     n = _count(x, where, axis, keepdims) - resolve_ddof(ddof, correction)
