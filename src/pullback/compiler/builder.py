@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from pullback.numerics.dtypes import make_dtype
+
 FLOATS = {"f4": "float", "f8": "double"}
 TYPES = {
     **FLOATS, "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
@@ -29,7 +31,7 @@ def code_of(dtype: DTypeLike) -> str:
     >>> code_of(np.float32), code_of(bool)
     ('f4', 'b1')
     """
-    return str(np.dtype(dtype).str[1:])
+    return str(make_dtype(dtype).str[1:])
 
 
 class Label(str):

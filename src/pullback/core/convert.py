@@ -13,6 +13,7 @@ from numpy import ndarray
 from pullback.core import environment
 from pullback.core.tensor import OBJECT, Tensor, concrete
 from pullback.errors import ArgumentError, DataError, TracedValueError
+from pullback.numerics.dtypes import make_dtype
 
 if TYPE_CHECKING:
     from pullback.typing import Array, DType, TensorLike, Value
@@ -70,7 +71,7 @@ environment.add_part(lambda: _unusual(get_default_dtype()), lambda: _unusual(_pr
 
 
 def _as_float(dtype: DType) -> np.dtype[Any]:
-    float_dtype: np.dtype[Any] = np.dtype(dtype)
+    float_dtype = make_dtype(dtype)
     if float_dtype.kind != "f":
         raise ArgumentError(f"set_default_dtype: dtype must be a float, such as 'float64', got {float_dtype}.")
     return float_dtype
@@ -83,7 +84,7 @@ def as_dtype(dtype: Any, subject: str = "dtype") -> np.dtype[Any]:
     dtype('int32')
     """
     try:
-        found = np.dtype(str if isinstance(dtype, str) and dtype == "string" else dtype)
+        found = make_dtype(str if isinstance(dtype, str) and dtype == "string" else dtype)
     except TypeError:
         shape = " A shape is one argument: (2, 3), not 2, 3." if isinstance(dtype, int) else ""
         raise ArgumentError(

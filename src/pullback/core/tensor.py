@@ -28,6 +28,7 @@ from pullback.core.conditions import note_refusal
 from pullback.core.printing import tensor_repr, tensor_text
 from pullback.core.source import OURS, find_user_line
 from pullback.errors import ArgumentError, BatchedValueError, SymbolValueError, TracedValueError
+from pullback.numerics.dtypes import make_dtype
 
 if TYPE_CHECKING:
     from pullback.signatures.tensor_ops import TensorOps
@@ -287,7 +288,7 @@ class Tensor(TensorOps):
         return elements
 
     def _values(self, dtype: DType = None, copy: bool | None = None) -> Any:
-        if dtype is not None and np.dtype(dtype) is OBJECT and self.level:
+        if dtype is not None and make_dtype(dtype) is OBJECT and self.level:
             return self._elements()
         values = np.asarray(self._concrete("np.asarray"))
         if copy or (dtype is not None and values.dtype != dtype):

@@ -24,7 +24,7 @@ LENGTH = 4  # of the axes of small arrays
 MAX_ORDERS = 1024  # calls whose order is remembered
 # NumPy's functions with results that are not in C order, or not without gaps, for arguments in C order: if there are
 # more arguments than this.
-UNUSUAL = {
+UNUSUAL: dict[Any, int] = {
     np.nanpercentile: 2, np.nanquantile: 2, np.cross: 2, np.linalg.cross: 2, np.unique: 1, np.linalg.eig: 0,
     np.histogramdd: 0, np.histogram2d: 0,
 }  # fmt: skip

@@ -11,6 +11,7 @@ from pullback.core.op import alias
 from pullback.core.tensor import Tensor
 from pullback.core.writes import is_numpy_number, write
 from pullback.errors import ArgumentError
+from pullback.numerics.dtypes import make_dtype
 from pullback.ops.sorting import argsort
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _view(x: Tensor, dtype: DType = None, type: Any = None) -> Any:
     >>> x
     Tensor([5., 2.], dtype=float32)
     """
-    is_dtype = dtype is None or (not isinstance(dtype, list | tuple | int) and np.dtype(dtype) == x.dtype)
+    is_dtype = dtype is None or (not isinstance(dtype, list | tuple | int) and make_dtype(dtype) == x.dtype)
     if type is not None or not is_dtype:
         raise ArgumentError(
             f"x.view({dtype!r}): the bytes of a tensor cannot be read in another way. x.reshape(shape) is another "

@@ -15,6 +15,7 @@ from pullback.core.tensor import Tensor, strip
 from pullback.errors import ArgumentError
 from pullback.interop.numpy_arguments import iterate_tensors
 from pullback.interop.numpy_reductions import resolve_ddof, take_root
+from pullback.numerics.dtypes import make_dtype
 
 if TYPE_CHECKING:
     from pullback.typing import Axis, DType, Value
@@ -157,7 +158,7 @@ def _var(
     x: Value, axis: Axis = None, ddof: float = 0, keepdims: bool = False, where: Any = True, mean: Any = None,
     correction: float | None = None,
 ) -> Any:  # fmt: skip
-    d = x - (_mean(x, where, axis, True) if mean is None else mean)
+    d: Any = x - (_mean(x, where, axis, True) if mean is None else mean)
     d = d if where is True else np.where(where, d, np.zeros((), d.dtype))  # what is left out may be NaN
     squares = np.real(d * np.conjugate(d)) if d.dtype.kind == "c" else d * d
     n = _count(x, where, axis, keepdims) - resolve_ddof(ddof, correction)
@@ -180,7 +181,7 @@ def _reshape(call: Function, args: list[Any], kwargs: dict[str, Any], order: str
 
 def convert_operands(name: str, args: tuple[Any, ...], dtype: DType, casting: str) -> tuple[Any, ...]:
     """Return the operands of a ufunc in the dtype that ``dtype=`` names, as far as ``casting`` allows it."""
-    wanted: np.dtype[Any] = np.dtype(dtype)
+    wanted = make_dtype(dtype)
     for x in args:
         if isinstance(x, Tensor | np.ndarray | np.generic) and not np.can_cast(x.dtype, wanted, casting):  # type: ignore[arg-type]
             raise ArgumentError(

@@ -210,7 +210,7 @@ def _move_between(low: Value, high: Value, share: Value, method: str) -> Any:
     """Return ``low + share * (high - low)``, by NumPy's formula, so that infinities give what they give there."""
     if method in NO_SHARES:
         return low
-    gap = high - low
+    gap: Any = high - low
     from_low: Any = low + gap * share
     from_high: Any = high - gap * (1 - share)
     return np.where(strip(share) < 0.5, from_low, from_high)

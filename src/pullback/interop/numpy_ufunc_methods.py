@@ -16,6 +16,7 @@ from pullback.interop.numpy_parameters import convert
 from pullback.interop.numpy_shapes import index_along
 from pullback.interop.numpy_ufuncs import CALLS
 from pullback.numerics.axis_arguments import resolve_axes, resolve_axis
+from pullback.numerics.dtypes import make_dtype
 from pullback.ops import reductions
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def reduce(ufunc: Any) -> Any:
 
     def run(x: Value, axis: Axis = 0, dtype: Any = None, **kwargs: Any) -> Any:
         x = as_tensor(x)  # where= may be the tensor, for which NumPy's functions do not ask
-        x = x if dtype is None else convert(x, np.dtype(dtype))
+        x = x if dtype is None else convert(x, make_dtype(dtype))
         if ufunc in REDUCED:
             return REDUCED[ufunc](x, axis=axis, **kwargs)
         if ufunc is np.logaddexp and not kwargs.keys() - {"keepdims"}:
@@ -113,7 +114,7 @@ def accumulate(ufunc: Any) -> Any:
         return None
 
     def run(x: Value, axis: Any = 0, dtype: Any = None) -> Any:
-        x = x if dtype is None else convert(x, np.dtype(dtype))
+        x = x if dtype is None else convert(x, make_dtype(dtype))
         axis = 0 if axis is None and x.ndim == 1 else axis
         if ufunc in (np.maximum, np.minimum):
             return _accumulate_extreme(ufunc, x, axis)
@@ -159,7 +160,7 @@ def reduceat(ufunc: Any) -> Any:
         for i in starts:
             if not 0 <= i < n:
                 raise IndexRangeError(f"{name}: index {i} is out of range for an axis of length {n}.")
-        x = x if dtype is None else convert(x, np.dtype(dtype))
+        x = x if dtype is None else convert(x, make_dtype(dtype))
         float_dtype = _find_float(ufunc, x)
 
         def fold(part: Value) -> Any:

@@ -19,6 +19,7 @@ from pullback.core.tensor import RAW
 from pullback.errors import ArgumentError
 from pullback.numerics.adjoints import find_repeated, make_zero_cotangent, select
 from pullback.numerics.axis_arguments import resolve_axes
+from pullback.numerics.dtypes import make_dtype
 from pullback.numerics.small_arrays import max_quickly, sum_quickly
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ __all__ = [
     "sigmoid", "log_sigmoid", "softplus", "swish", "silu", "softmax", "log_softmax",
 ]  # fmt: skip
 
-FLOATS = [np.dtype(t) for t in ("f4", "f8")]
+FLOATS = [make_dtype(t) for t in ("f4", "f8")]
 ZERO = {t: np.zeros((), t) for t in FLOATS}  # quicker than a Python 0
 # exp(top) is finite
 ONE_AND_TOP = {t: (np.ones((), t), np.array(np.floor(np.log(np.finfo(t).max)), t)) for t in FLOATS}

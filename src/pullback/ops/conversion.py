@@ -15,6 +15,7 @@ from pullback.core.tape import as_tensor
 from pullback.core.tensor import ARRAYS, NUMPY
 from pullback.core.writes import is_array, mark_as_array
 from pullback.errors import ArgumentError
+from pullback.numerics.dtypes import make_dtype
 
 if TYPE_CHECKING:
     from pullback.core.tensor import Tensor
@@ -36,7 +37,7 @@ def clone(x: TensorLike, /) -> Any:
 
 def _convert(x: Any, dtype: DType) -> Any:
     """Cast an array; complex numbers to a real dtype by their real part."""
-    if x.dtype.kind == "c" and np.dtype(dtype).kind in "fiu":
+    if x.dtype.kind == "c" and make_dtype(dtype).kind in "fiu":
         x = np.real(x)
     return x.astype(dtype)
 

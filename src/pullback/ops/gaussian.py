@@ -193,7 +193,7 @@ def gelu(x: TensorLike, approximate: bool = False) -> Any:
         return exact_gelu(x)
     half = x * 0.5
     if approximate:
-        near = x if x.dtype.kind == "c" else np.clip(x, -GELU_END, GELU_END)  # so that a cube is finite
-        cube: Any = near * near * near
+        near: Any = x if x.dtype.kind == "c" else np.clip(x, -GELU_END, GELU_END)  # so that a cube is finite
+        cube = near * near * near
         return half + half * np.tanh((near + cube * 0.044715) * math.sqrt(2 / math.pi))
     return half + half * erf(x * ROOT_OF_HALF)

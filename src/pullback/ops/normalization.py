@@ -24,7 +24,8 @@ __all__ = [
 def _normalize(x: Value, mean: Operand, variance: Value, offset: Any, scale: Any, epsilon: float) -> Any:
     """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with as few passes over ``x`` as possible."""
     spread = np.sqrt(variance + epsilon)
-    z = (x - mean) / spread if scale is None else (x - mean) * (scale / spread)
+    apart: Any = x - mean
+    z = apart / spread if scale is None else apart * (scale / spread)
     return z if offset is None else z + offset
 
 
@@ -218,4 +219,5 @@ def local_response_normalization(
     near = np.abs(channels[:, None] - channels) <= radius
     dtype = x.dtype if x.dtype.kind == "f" else np.dtype(np.float32)
     x = x.astype(dtype)
-    return x * (np.matmul(x * x, near.astype(dtype)) * alpha + bias) ** -beta
+    squares: Any = x * x
+    return x * (np.matmul(squares, near.astype(dtype)) * alpha + bias) ** -beta

@@ -251,10 +251,11 @@ def multiply_rest(x: Value) -> Any:
     a, b, odd = x[..., :h], x[..., h : 2 * h], x[..., 2 * h :]
     if n == 2:
         return np.concatenate([b, a], axis=-1)
+    pairs: Any = a * b
     if n % 2 == 0:
-        o = multiply_rest(a * b)
+        o = multiply_rest(pairs)
         return np.concatenate([o * b, o * a], axis=-1)
-    o = multiply_rest(np.concatenate([a * b, odd], axis=-1))
+    o = multiply_rest(np.concatenate([pairs, odd], axis=-1))
     half = o[..., :h]
     return np.concatenate([half * b, half * a, o[..., h:]], axis=-1)
 

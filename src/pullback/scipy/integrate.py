@@ -382,7 +382,8 @@ def _make_dense(f: Function, t: Operand, h: Operand, y: Value, new: Value, stage
         rows = [_combine(column, stages) for column in method.P.T]
 
         def interpolate(x: Operand) -> Any:
-            total, power = 0.0, x
+            total: Any = 0.0
+            power: Any = x
             for row in rows:
                 total, power = total + row * power, power * x
             return y + h * total

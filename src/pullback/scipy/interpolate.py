@@ -239,7 +239,8 @@ def _find_end_slope(h0: Value, h1: Value, m0: Value, m1: Value) -> Any:
     d = (weight * m0 - h0 * m1) / (h0 + h1)
     against = np.sign(d) != np.sign(m0)
     steep = (np.sign(m0) != np.sign(m1)) & (np.abs(d) > 3 * np.abs(m0))
-    return np.where(against, 0.0, np.where(steep, 3 * m0, d))
+    steepest: Any = 3 * m0
+    return np.where(against, 0.0, np.where(steep, steepest, d))
 
 
 class PchipInterpolator(PPoly):
@@ -337,7 +338,8 @@ class BSpline:
             return self.derivative(-nu)
         t, c, k = self.t, self.c[: len(self.t) - self.k - 1], self.k
         for _ in range(nu):
-            widths = _expand((t[k + 1 :] - t[: -k - 1]) / (k + 1), c.ndim - 1)
+            spans: Any = t[k + 1 :] - t[: -k - 1]
+            widths = _expand(spans / (k + 1), c.ndim - 1)
             c = np.concatenate([np.zeros((1, *c.shape[1:])), np.cumsum(c * widths, axis=0)])
             t, k = np.concatenate([t[:1], t, t[-1:]]), k + 1
         extrapolate = False if self.extrapolate == "periodic" else self.extrapolate
@@ -577,7 +579,8 @@ class RBFInterpolator:
         return np.where(same, AT_ZERO.get(self.kernel, 0.0), KERNELS[self.kernel](np.where(same, 1.0, square)))
 
     def _evaluate_powers(self, x: Value) -> Any:
-        columns = [np.prod(np.stack([x[:, i] ** k for i, k in enumerate(p)], -1), -1) for p in self._powers]
+        points: Any = x
+        columns = [np.prod(np.stack([points[:, i] ** k for i, k in enumerate(p)], -1), -1) for p in self._powers]
         return np.stack(columns, 1) if columns else np.zeros((x.shape[0], 0))
 
     def __call__(self, x: TensorLike) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from pullback.core.tensor import concrete, strip
 from pullback.errors import ArgumentError, NoRuleError, ShapeError
 from pullback.names.scipy import FUNCTIONS
+from pullback.numerics.dtypes import make_dtype
 from pullback.scipy.arguments import apply_linear, as_float, is_traced, list_functions, load, make_fallback
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 NAMES = FUNCTIONS["ndimage"]
-MODES = {  # how NumPy's pad calls them
+MODES: dict[str, Any] = {  # how NumPy's pad calls them
     "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
     "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
 }  # fmt: skip
@@ -42,7 +43,7 @@ def store_output(function: F) -> F:
         if output is None:
             return result
         if not isinstance(output, np.ndarray):
-            return np.astype(result, np.dtype(output))
+            return np.astype(result, make_dtype(output))
         if is_traced(result):
             raise NoRuleError(
                 f"pb.scipy.ndimage.{function.__name__}: a result that is written to output= would lose its gradient. "
@@ -86,7 +87,7 @@ def _pad_image(x: Value, shape: tuple[int, ...], mode: str, cval: float, origin:
     before = [n // 2 + o for n, o in zip(shape, _repeat_per_axis(origin, x.ndim), strict=True)]
     pads = [(b, n - 1 - b) for b, n in zip(before, shape, strict=True)]
     more = {"constant_values": cval} if MODES[mode] == "constant" else {}
-    return np.pad(x, pads, mode=MODES[mode], **more)  # type: ignore[call-overload]
+    return np.pad(x, pads, mode=MODES[mode], **more)
 
 
 @store_output
@@ -137,12 +138,13 @@ def convolve1d(
 def _make_gauss_weights(sigma: Value, order: int, radius: int) -> Any:
     """Return the weights of a Gauss filter and its derivative, which are differentiable by ``sigma``."""
     x = np.arange(-radius, radius + 1).astype(float)
-    phi = np.exp(-0.5 / (sigma * sigma) * x**2)
+    width: Any = sigma
+    phi = np.exp(-0.5 / (width * width) * x**2)
     phi = phi / np.sum(phi)
     factor: list[Any] = [1.0]  # the polynomial beside the bell, which deriving changes
     for _ in range(order):
         up = [*(k * c for k, c in enumerate(factor) if k), 0.0, 0.0]
-        down = [0.0, *(c * (-1 / (sigma * sigma)) for c in factor)]
+        down = [0.0, *(c * (-1 / (width * width)) for c in factor)]
         factor = [a + b for a, b in zip(up, down, strict=True)]
     total: Any = 0.0
     for k, c in enumerate(factor):
@@ -298,16 +300,17 @@ def spline_filter(input: TensorLike, order: int = 3, output: Array | DType = np.
     return x
 
 
-def _list_spline_weights(t: Value, order: int) -> list[Any]:
-    """Return the weights of the neighbours at a place ``t`` past the first one in the middle."""
+def _list_spline_weights(place: Value, order: int) -> list[Any]:
+    """Return the weights of the neighbours at a place past the first one in the middle."""
+    t: Any = place
     if order == 0:
         return [np.ones_like(t)]
     if order == 1:
         return [1 - t, t]
     if order == 2:
         return [0.5 * (0.5 - t) ** 2, 0.75 - t * t, 0.5 * (0.5 + t) ** 2]
-    cube: Any = t**3
-    s: Any = 1 - t
+    cube = t**3
+    s = 1 - t
     return [s**3 / 6, (4 - 6 * t * t + 3 * cube) / 6, (4 - 6 * s**2 + 3 * s**3) / 6, cube / 6]
 
 

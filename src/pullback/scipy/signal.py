@@ -203,7 +203,8 @@ def _find_last_state(b: Value, a: Value, x: Value, y: Value, start: Value) -> An
             at = n - j + m
             if at >= 0:
                 back: Any = a[j] * y[at]
-                state = state + b[j] * x[at] - back
+                ahead: Any = b[j] * x[at]
+                state = state + ahead - back
         states.append(state)
     return np.stack(states) if states else np.zeros((0, x.shape[1]))
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 def apply_linear(params: Mapping[str, Value], X: TensorLike) -> Any:
     """Return the linear model of rows: ``X @ w + b``."""
-    product: Any = X @ params["w"]
+    w: Any = params["w"]
+    product: Any = X @ w
     return product + params["b"]
 
 

@@ -26,7 +26,8 @@ Rule = Callable[[Any, Find], Methods]
 
 def sigmoid(z: Value) -> Any:
     """Return 1 / (1 + exp(-z)) without overflow."""
-    return 0.5 * (1.0 + np.tanh(0.5 * z))
+    half: Any = 0.5 * z
+    return 0.5 * (1.0 + np.tanh(half))
 
 
 def softmax(z: Value) -> Any:
@@ -43,7 +44,8 @@ def log_sum_exp(z: Value) -> Any:
 
 def two_columns(p: Value) -> Any:
     """Return the probabilities of two classes from those of the second."""
-    return np.stack([1.0 - p, p], axis=1)
+    rest: Any = 1.0 - p
+    return np.stack([rest, p], axis=1)
 
 
 def flat_if_one(z: Value) -> Any:

@@ -120,7 +120,10 @@ def join_parts(face: str, one: Value | None, turned: Value | None, y: Any, x: Va
     if (x if pushed else y).dtype.kind != "c":  # real numbers have one direction only
         return one
     if (y if pushed else x).dtype.kind != "c":
-        return one if turned is None else (0 if one is None else one) + 1j * turned
+        if turned is None:
+            return one
+        imaginary: Any = 1j * turned
+        return (0 if one is None else one) + imaginary
     if one is None and turned is None:
         return None
     if one is None or turned is None:

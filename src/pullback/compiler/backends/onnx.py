@@ -19,6 +19,7 @@ from pullback.compiler.ir.kinds import PIECES
 from pullback.compiler.ir.structured import Loop, RunBody, Structure
 from pullback.errors import CompileError
 from pullback.names.packages import import_package
+from pullback.numerics.dtypes import make_dtype
 from pullback.numerics.windows import Windows
 
 OPSET = 18
@@ -48,7 +49,7 @@ class OnnxValue:
     """A value of an ONNX graph; operators write nodes."""
 
     def __init__(self, lib: Onnx, name: str, shape: Sequence[int], dtype: DTypeLike, number: Any = None) -> None:
-        self.lib, self.name, self.shape, self.dtype = lib, name, tuple(shape), np.dtype(dtype)
+        self.lib, self.name, self.shape, self.dtype = lib, name, tuple(shape), make_dtype(dtype)
         self.number = number  # if all elements are this one: such a value is written when it is used
         self.source: OnnxValue | None = None  # what it is a reshape of
 
@@ -201,7 +202,7 @@ class Onnx(Library):
     def astype(self, x: OnnxValue, dtype: DTypeLike) -> Any:
         if x.dtype == dtype:
             return x
-        to = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        to = self.onnx.helper.np_dtype_to_tensor_dtype(make_dtype(dtype))
         return self.write("Cast", [x], x.shape, dtype, to=to)
 
     def full(self, shape: Ints, fill: Any, dtype: DTypeLike) -> OnnxValue:

@@ -21,6 +21,7 @@ from pullback.core.axes import together
 from pullback.core.op import Op
 from pullback.core.tensor import BY_KERNEL
 from pullback.errors import CompileError
+from pullback.numerics.dtypes import make_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -124,7 +125,7 @@ class Graph:
         found = self.known.get(key) if key is not None else None
         if found is not None:
             return found
-        node = Node(kind, tuple(args), tuple(shape), np.dtype(dtype), data, len(self.nodes), line)
+        node = Node(kind, tuple(args), tuple(shape), make_dtype(dtype), data, len(self.nodes), line)
         self.nodes.append(node)
         if key is not None:
             self.known[key] = node

@@ -10,6 +10,7 @@ import numpy as np
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError
 from pullback.interop.array_api.arguments import as_operand, check_device
+from pullback.numerics.dtypes import make_dtype
 
 if TYPE_CHECKING:
     from pullback.typing import DType, Value
@@ -62,7 +63,7 @@ def astype(x: Value, dtype: DType, /, *, copy: bool = True, device: object = Non
     """
     check_device("astype", device)
     operand: Any = as_operand(x)
-    wanted: np.dtype[Any] = np.dtype(dtype)
+    wanted = make_dtype(dtype)
     if operand.dtype.kind == "c" and wanted.kind not in "cb":
         raise ArgumentError(f"astype: {operand.dtype} to {wanted} drops the imaginary part; call real(x) first.")
     if operand.dtype != wanted:
@@ -107,12 +108,12 @@ def isdtype(dtype: DType, kind: DType | str | tuple[Any, ...]) -> bool:
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
-    found: np.dtype[Any] = np.dtype(dtype)
+    found = make_dtype(dtype)
     if isinstance(kind, str):
         if kind not in KINDS:
             raise ArgumentError(f"isdtype: kind must be one of {', '.join(KINDS)}, or a dtype, got {kind!r}.")
         return any(found == k for k in KINDS[kind].values())
-    other: np.dtype[Any] = np.dtype(kind)
+    other = make_dtype(kind)
     return found == other
 
 

@@ -41,7 +41,8 @@ def _check_size(name: str, argument: str, size: Any) -> tuple[int, int]:
 def _pick_pixels(image: Value, batch: Value, y: Value, x: Value) -> Any:
     """Return the pixels at integer coordinates, which broadcast."""
     n, height, width, depth = image.shape
-    rows = (batch * height + y) * width + x
+    row: Any = batch * height + y
+    rows = row * width + x
     return pick(np.reshape(image, (n * height * width, depth)), rows)
 
 

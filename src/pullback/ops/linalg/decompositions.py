@@ -289,7 +289,9 @@ def pull_wide_qr(g: Value, z: Value, x: Value) -> Any:
     m = x.shape[-2]
     q, r = z[..., :m], z[..., m : 2 * m]
     dq, dr, rest = g[..., :m], g[..., m : 2 * m], g[..., 2 * m :]
-    return np.concatenate([pull_qr(q, r, dq + x[..., m:] @ H(rest), dr), q @ rest], axis=-1)
+    square = pull_qr(q, r, dq + x[..., m:] @ H(rest), dr)
+    beside: Any = q @ rest
+    return np.concatenate([square, beside], axis=-1)
 
 
 def push_wide_qr(dx: Array, z: Array, x: Array) -> Any:

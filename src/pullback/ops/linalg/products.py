@@ -43,7 +43,8 @@ def matrix_power(x: TensorLike, n: int) -> Any:
         return np.zeros_like(x) + identity
     if n == 3:
         return (x @ x) @ x
-    square, result = x, x if n % 2 else None  # in the order in which NumPy multiplies
+    square: Any = x
+    result = x if n % 2 else None  # in the order in which NumPy multiplies
     while n := n // 2:
         square = square @ square
         if n % 2:

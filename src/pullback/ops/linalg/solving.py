@@ -334,7 +334,8 @@ def cofactors(x: TensorLike, /) -> Any:
 
 def differentiate_cofactors(g: Value, x: Value, z: Value) -> Any:
     """Return the tangent or cotangent: the derivative is its own adjoint."""
-    return (np.sum(g * z, axis=(-2, -1), keepdims=True) * z - z @ T(g) @ z) / np.linalg.det(x)[..., None, None]
+    products: Any = g * z
+    return (np.sum(products, axis=(-2, -1), keepdims=True) * z - z @ T(g) @ z) / np.linalg.det(x)[..., None, None]
 
 
 def compute_slogdet(x: Array) -> Any:

@@ -86,7 +86,8 @@ def _f_by_m(z: Value, phi: Value, m: Value) -> Any:
     near = m == 0
     safe = np.where(near, 0.5, m)
     f = call("ellipeinc", phi, safe) / (2 * safe * (1 - safe)) - call("ellipkinc", phi, safe) / (2 * safe)
-    f = f - np.sin(2 * phi) / (4 * (1 - safe) * _compute_delta(phi, safe))
+    twice: Any = 2 * phi
+    f = f - np.sin(twice) / (4 * (1 - safe) * _compute_delta(phi, safe))
     return np.where(near, (phi - np.sin(phi) * np.cos(phi)) / 4, f)
 
 

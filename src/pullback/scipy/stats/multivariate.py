@@ -47,7 +47,8 @@ def _as_rows(x: TensorLike, n: int) -> Any:
 def _whiten(rows: Value, mean: Value, cov: Value) -> tuple[Any, Any]:
     """Return the squared distance by a covariance matrix, and half the logarithm of its determinant."""
     lower = linalg.cholesky(cov)
-    apart = np.reshape(rows - mean, (-1, cov.shape[0]))
+    apart: Any = rows - mean
+    apart = np.reshape(apart, (-1, cov.shape[0]))
     white = linalg.triangular_solve(lower, np.transpose(apart))
     squares = np.reshape(np.sum(white * white, 0), rows.shape[:-1])
     return squares, np.sum(np.log(np.diagonal(lower)))

@@ -460,7 +460,7 @@ def differential_entropy(values: TensorLike, *, base: float | None = None, axis:
 
 
 def _van_es(x: Value, n: int, m: int, base: float | None) -> Any:
-    apart = x[..., m:] - x[..., : n - m]
+    apart: Any = x[..., m:] - x[..., : n - m]
     estimate = np.sum(np.log((n + 1) / m * apart), -1) / (n - m) + sum(1 / k for k in range(m, n + 1))
     estimate = estimate + math.log(m) - math.log(n + 1)
     return estimate if base is None else estimate / math.log(base)

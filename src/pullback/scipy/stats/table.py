@@ -122,7 +122,7 @@ def _one_tail(x: Value, beta: Value) -> Any:
     return np.where(x > 0, tail, 1 - tail)
 
 
-CONTINUOUS = {d.name: d for d in (
+_CONTINUOUS: tuple[Continuous, ...] = (
     Continuous(
         "norm", (), lambda x: -(x * x) / 2 - HALF_LOG_TWO_PI, lambda x: call("ndtr", x), lambda x: call("ndtr", -x),
         _normal_quantile, lambda q: -_normal_quantile(q), lambda: np.float64(0), lambda: np.float64(1),
@@ -384,7 +384,8 @@ CONTINUOUS = {d.name: d for d in (
         None, lambda q: np.sin(math.pi / 2 * q) ** 2, mean_of=lambda: np.float64(0.5), var_of=lambda: np.float64(0.125),
         support=_span_unit,
     ),
-)}  # fmt: skip
+)  # fmt: skip
+CONTINUOUS = {d.name: d for d in _CONTINUOUS}
 
 
 def _genpareto_quantile(tail: Value, c: Value) -> Any:

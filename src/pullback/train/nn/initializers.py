@@ -16,6 +16,7 @@ from pullback.core.convert import as_number, get_default_dtype
 from pullback.core.suggestions import did_you_mean
 from pullback.errors import ArgumentError, ShapeError
 from pullback.names.answers import install_answers
+from pullback.numerics.dtypes import make_dtype
 from pullback.ops import random
 from pullback.train.arguments import describe_arguments, find_function
 from pullback.train.io.structure import Configurable
@@ -42,7 +43,7 @@ class Initializer(Configurable):
     """
 
     def __call__(self, shape: Sequence[int], dtype: DType | None = None) -> Any:
-        wanted: np.dtype[Any] = np.dtype(dtype or get_default_dtype())
+        wanted = make_dtype(dtype or get_default_dtype())
         return np.asarray(self.values(tuple(shape), wanted), wanted)
 
     def values(self, shape: Shape, dtype: np.dtype[Any]) -> Any:

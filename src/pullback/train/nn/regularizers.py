@@ -75,7 +75,8 @@ class L2(Regularizer):
     l2: float = 0.01
 
     def __call__(self, x: Value) -> Any:
-        return np.sum(x * x) * self.l2
+        squares: Any = x * x
+        return np.sum(squares) * self.l2
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,9 @@ class L1L2(Regularizer):
     l2: float = 0.01
 
     def __call__(self, x: Value) -> Any:
-        return np.sum(np.abs(x)) * self.l1 + np.sum(x * x) * self.l2
+        first: Any = np.sum(np.abs(x)) * self.l1
+        squares: Any = x * x
+        return first + np.sum(squares) * self.l2
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
 from pullback.core.convert import as_number
 from pullback.errors import ArgumentError
 from pullback.train.arguments import accept_names, as_whole_number, describe_arguments
-from pullback.train.optim.schedules import LearningRate, Number
+from pullback.train.optim.schedules import LearningRate
 from pullback.train.optim.step import Common, Optimizer, OptimizerOptions
 from pullback.typing import Array, Shape
 
@@ -25,6 +25,8 @@ __all__ = [
 ]  # fmt: skip
 
 EPSILON = 1e-7  # TensorFlow.js's, for float32
+# A step number or a rate, in a compiled step a tensor: with a union, type checkers take seconds for the rules.
+Number: TypeAlias = float | Any
 
 
 KERAS_NAMES = {

@@ -307,7 +307,8 @@ def one_cycle(peak: float, steps: int, warm: float = 0.3, start: float = 25.0, e
 
 
 def _interpolate_cosine(begin: float, end: float, part: Number) -> Any:
-    return end + (begin - end) * 0.5 * (1.0 + np.cos(np.pi * part))
+    angle: Any = np.pi * part
+    return end + (begin - end) * 0.5 * (1.0 + np.cos(angle))
 
 
 def _check_rates(name: str, **rates: float) -> None:

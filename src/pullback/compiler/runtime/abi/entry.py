@@ -47,7 +47,7 @@ from pullback.core import tree
 from pullback.settings import is_enabled
 
 # Arguments that are compared by identity: equal ones need not be the same object, but the same object never changes.
-UNCHANGING = (
+UNCHANGING: tuple[type, ...] = (
     type(None), bool, int, float, complex, str, bytes, type, np.dtype, np.ufunc, FunctionType, BuiltinFunctionType,
 )  # fmt: skip
 KEYS = (str, int, bytes)  # types of a dict's keys: those whose lookup runs no Python code

@@ -95,7 +95,9 @@ def _compute_loss(y: Value, p: Value, lengths: Value, steps: Value | None, blank
     is_on = np.expand_dims(np.arange(1, p.shape[1]), -1) < (p.shape[1] if steps is None else np.expand_dims(steps, 0))
     is_on = np.broadcast_to(is_on, (p.shape[1] - 1, batch))
     last = scan(advance, start, (scores[1:], is_on))[0] if p.shape[1] > 1 else start
-    at, end = np.arange(2 * count + 1), np.expand_dims(2 * lengths, -1)
+    at = np.arange(2 * count + 1)
+    end: Any = 2 * lengths
+    end = np.expand_dims(end, -1)
     is_end = np.logical_or(at == end, at == end - 1)
     total = _add_in_logarithms(*np.moveaxis(np.where(is_end, last, IMPOSSIBLE), -1, 0))
     return np.where(total < 0.5 * IMPOSSIBLE, np.inf, -total)

@@ -17,6 +17,7 @@ from pullback.core.tape import as_tensor
 from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
 from pullback.errors import ArgumentError
+from pullback.numerics.dtypes import make_dtype
 from pullback.train.dry_runs import is_dry_run
 from pullback.train.loop.weights import sum_weighted
 from pullback.transforms.modifiers import stop_gradient
@@ -161,7 +162,7 @@ class Metric:
         """
         lengths = (shape,) if isinstance(shape, int) else () if isinstance(shape, str) else tuple(shape)
         name = shape if isinstance(shape, str) else name
-        wanted: np.dtype[Any] = np.dtype(dtype or np.float32)
+        wanted = make_dtype(dtype or np.float32)
         make = STARTS.get(initializer, initializer) if isinstance(initializer, str | None) else initializer
         if not callable(make):
             raise ArgumentError(f"{self.name}.add_weight: initializer must be 'zeros', 'ones' or a function.")

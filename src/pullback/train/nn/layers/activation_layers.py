@@ -67,7 +67,12 @@ class Relu(Layer):
             as_number(self.name, name, getattr(self, name), 0)
 
     def call(self, x: Value) -> Any:
-        y = activations.relu(x) if not self.threshold else np.where(x > self.threshold, x, 0.0 * x)
+        if self.threshold:
+            is_above = x > self.threshold
+            none: Any = 0.0 * x
+            y = np.where(is_above, x, none)
+        else:
+            y = activations.relu(x)
         if self.negative_slope:
             y = y - self.negative_slope * activations.relu(self.threshold - x)
         return y if self.max_value is None else np.minimum(y, self.max_value)

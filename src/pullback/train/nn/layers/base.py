@@ -21,6 +21,7 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable, find_variable, get_trace, watch_below
 from pullback.errors import ArgumentError, CheckpointError, DataError, ShapeError
 from pullback.names.answers import make_keyword_error
+from pullback.numerics.dtypes import make_dtype
 from pullback.train.dry_runs import dry_run, is_dry_run
 from pullback.train.io.initial_values import check_room, take_initial_values
 from pullback.train.io.saving import load_weights
@@ -498,7 +499,7 @@ class Layer(Configurable):
         if None in shape:
             raise ShapeError(f"{name} would have shape {tuple(shape)}: this length of the input must be known.")
         layer_dtype = self.variable_dtype
-        wanted: np.dtype[Any] = np.dtype(dtype or (layer_dtype if layer_dtype is not None else get_default_dtype()))
+        wanted = make_dtype(dtype or (layer_dtype if layer_dtype is not None else get_default_dtype()))
         values = take_initial_values(f"{self.name}/{name}", shape, wanted)
         if values is None:
             values = initializer(initial, subject)(tuple(shape), wanted)

@@ -57,7 +57,8 @@ def _compute_gray(layer: Layer, x: Value) -> Any:
 def _to_hsv(layer: Layer, x: Value) -> tuple[Any, Any, Any]:
     """Return hue and saturation, from 0 to 1, and the value of the strongest color."""
     _check_colors(layer, x)
-    r, g, b = x[..., 0], x[..., 1], x[..., 2]
+    colors: list[Any] = [x[..., 0], x[..., 1], x[..., 2]]
+    r, g, b = colors
     most, least = np.maximum(np.maximum(r, g), b), np.minimum(np.minimum(r, g), b)
     width = most - least
     safe = np.where(width == 0, 1.0, width)
@@ -71,10 +72,12 @@ def _from_hsv(hue: Value, saturation: Value, value: Value) -> Any:
     """Return images of three colors."""
     channels = []
     for start in (5.0, 3.0, 1.0):
-        k = start + 6.0 * hue
+        sector: Any = 6.0 * hue
+        k = start + sector
         k = k - 6.0 * np.floor(k / 6.0)
         share: Any = np.clip(np.minimum(k, 4.0 - k), 0.0, 1.0)
-        channels.append(value - value * saturation * share)
+        lost: Any = value * saturation * share
+        channels.append(value - lost)
     return np.stack(channels, axis=-1)
 
 
@@ -170,7 +173,9 @@ class RandomInvert(ColorLayer):
 
     def change(self, x: Value) -> Any:
         x = as_floats(x)
-        return np.where(_draw_chances(self, x, *self._range), self.value_range[1] - x, x)
+        is_chosen = _draw_chances(self, x, *self._range)
+        inverted: Any = self.value_range[1] - x
+        return np.where(is_chosen, inverted, x)
 
 
 @dataclass(eq=False)

@@ -239,7 +239,8 @@ class RmsNormalization(Layer):
 
     def call(self, x: Value) -> Any:
         shape = tuple(n if i in self._axes else 1 for i, n in enumerate(x.shape))
-        mean = np.mean(x * x, axis=self._axes, keepdims=True)
+        squares: Any = x * x
+        mean = np.mean(squares, axis=self._axes, keepdims=True)
         return x / np.sqrt(mean + self.epsilon) * np.reshape(self.scale, shape)
 
 

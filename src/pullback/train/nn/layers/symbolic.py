@@ -16,6 +16,7 @@ from pullback.core.tensor import Tensor
 from pullback.core.variable import Variable
 from pullback.errors import ArgumentError, CheckpointError
 from pullback.interop.numpy import find_call
+from pullback.numerics.dtypes import make_dtype
 from pullback.train.nn.layers.base import Layer, Symbolic
 from pullback.train.nn.layers.checks import UnknownShape, as_lengths_or_none
 from pullback.typing import Array, Axis, DType, Value
@@ -131,7 +132,7 @@ class SymbolicTensor(Symbolic, NDArrayOperatorsMixin):
 
     def astype(self, dtype: DType) -> Any:
         """Return it with elements of another dtype."""
-        wanted: np.dtype[Any] = np.dtype(dtype)
+        wanted = make_dtype(dtype)
         return _apply_function("astype", (self, str(wanted)), {})
 
     def sum(self, axis: Axis = None, keepdims: bool = False) -> Any:
