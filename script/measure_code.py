@@ -181,6 +181,8 @@ def compares_kind(node: ast.AST) -> bool:
     if not isinstance(node, ast.Compare):
         return False
     sides = [node.left, *node.comparators]
+    if not any(map(is_kind, sides)):
+        return False
     texts = [
         part.value
         for side in sides
@@ -188,7 +190,7 @@ def compares_kind(node: ast.AST) -> bool:
         for part in ast.walk(side)
         if isinstance(part, ast.Constant) and isinstance(part.value, str)
     ]
-    return any(map(is_kind, sides)) and any(not DTYPE_KINDS.issuperset(text) for text in texts)
+    return any(not DTYPE_KINDS.issuperset(text) for text in texts)
 
 
 def reads_rules(node: ast.AST) -> bool:
@@ -200,10 +202,8 @@ def reads_rules(node: ast.AST) -> bool:
 
 
 def assigns_code(node: ast.AST) -> bool:
-    """Tell whether a statement assigns to the ``__code__`` of a function."""
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
-    return any(isinstance(part, ast.Attribute) and part.attr == "__code__" for t in targets for part in ast.walk(t)
-               if isinstance(getattr(part, "ctx", None), ast.Store))  # fmt: skip
+    """Tell whether an expression is the ``__code__`` of a function that is assigned to."""
+    return isinstance(node, ast.Attribute) and node.attr == "__code__" and isinstance(node.ctx, ast.Store)
 
 
 def list_nodes(modules: list[Module], chosen: Callable[[ast.AST], bool]) -> list[Found]:
