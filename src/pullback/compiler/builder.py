@@ -78,6 +78,8 @@ class Code:
         self.count = 0  # of the names that were made
         self.exact_depth = 0  # how many ``exactly`` blocks are open
         self.products: set[str] = set()  # names of products: LLVM may fuse them with a sum (for ARM even exact ones)
+        self.scaled: dict[str, tuple[str, float]] = {}  # by product with a number: the other factor, and the number
+        self.negated: dict[str, str] = {}  # by negative: what it is the negative of
         self.rare: list[Value] | None = None  # inside ``collect_rare``: the lanes that need a slow path
         self.flags_rare = False  # whether a flag is set where a lane needs a slow path, instead of taking it
         self.existing: str | None = None  # the mask of the lanes whose rows exist; None if all do
@@ -361,10 +363,26 @@ class Value:
         return self._emit_binary(x, "fadd", "or" if self.kind == "b" else "add")
 
     def __sub__(self, x: Value | float) -> Value:
-        return self._emit_binary(x, "fsub", "sub")
+        y = self.lift(x)
+        if y.number is not None and self.kind in "fi":  # so that both need one constant
+            return self + (-float(y.number) if self.kind == "f" else -y.number)
+        return self._emit_binary(y, "fsub", "sub")
 
     def __mul__(self, x: Value | float) -> Value:
-        return self._emit_binary(x, "fmul", "and" if self.kind == "b" else "mul")
+        y = self.lift(x)
+        if self.kind == "f" and y.number is not None:
+            return self._scale(float(y.number))
+        if self.kind == "f" and self.number is not None:
+            return y._scale(float(self.number))
+        return self._emit_binary(y, "fmul", "and" if self.kind == "b" else "mul")
+
+    def _scale(self, factor: float) -> Value:
+        """Return floats times a number; of a negative, the number has the sign."""
+        if self.name in self.code.negated:
+            return self.like(self.code.negated[self.name])._scale(-factor)
+        product = self._emit_binary(factor, "fmul", "mul")
+        self.code.scaled[product.name] = self.name, factor
+        return product
 
     def __truediv__(self, x: Value | float) -> Value:
         return self._emit_binary(x, "fdiv", "udiv" if self.kind in "ub" else "sdiv", divides=True)
@@ -410,7 +428,15 @@ class Value:
         return self.lift(x) / self
 
     def __neg__(self) -> Value:
-        return self.like(self.code.op(f"fneg {self.type} {self.name}")) if self.kind == "f" else self.lift(0) - self
+        if self.kind != "f":
+            return self.lift(0) - self
+        if not self.code.exact_depth and self.name in self.code.scaled:  # vector functions negate operands of FMA
+            name, factor = self.code.scaled[self.name]
+            with self.code.exactly():
+                return self.like(name)._scale(-factor)
+        negated = self.like(self.code.op(f"fneg {self.type} {self.name}"))
+        self.code.negated[negated.name] = self.name
+        return negated
 
     def __invert__(self) -> Value:
         return self ^ (True if self.kind == "b" else -1)

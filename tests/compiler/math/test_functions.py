@@ -284,3 +284,23 @@ def test_shift_beyond_word_size(f: Any, dtype: str) -> None:
     compiled = pb.compile(f, backend="llvm")
     np.testing.assert_array_equal(compiled(x, y), f(x, y), strict=True)
     assert not [k for k in compiled.lower(x, y).kernels if "NumPy" in k]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i4", "i8", "u1"])
+def test_differences_and_products_with_numbers_have_the_signs_of_numpy(dtype: str) -> None:
+    least = np.iinfo(dtype).min if dtype[0] in "iu" else -0.0
+    number = np.dtype(dtype).type
+
+    def differences(x: Any) -> Any:
+        return x - number(0), x - number(least), number(0) - x, x - number(3)
+
+    def products(x: Any) -> Any:
+        y = x * number(3)
+        return -(x * number(0)), -x * number(2), -(-x * number(3)), -y, y, number(3) * -x
+
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1e300] if dtype[0] == "f" else [least, np.iinfo(dtype).max]
+    with np.errstate(all="ignore"):
+        x = np.array([*special, *range(40)]).astype(dtype)
+        want = [*differences(x), *products(x)]
+    for got, expected in zip(pb.compile(lambda x: (*differences(x), *products(x)))(x), want, strict=True):
+        assert same(got, expected).all(), show(~same(got, expected), x, got, expected)

@@ -8,6 +8,7 @@ from pullback.compiler.codegen.call_table import CallList, ConstantOperand, Loca
 from pullback.compiler.codegen.complex_parts import emit_join, emit_split
 from pullback.compiler.codegen.fourier import emit_fourier, order_parts
 from pullback.compiler.codegen.kernel_code import KernelCode, make_function
+from pullback.compiler.codegen.loops.reductions import emit_finish
 from pullback.compiler.codegen.module_builder import ModuleBuilder
 from pullback.compiler.codegen.row_functions import emit_rows
 from pullback.compiler.codegen.scan import emit_scan
@@ -37,7 +38,7 @@ def call_kernel(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> N
     count = len(loops.offsets)
     arrays, after = loops.arrays[:count], loops.arrays[count:]
     operands: list[Operand] = [module.find_address(n, at) for n, at in zip(arrays, loops.offsets, strict=True)]
-    if w.finish is None:
+    if not loops.plan.has_partial_results:
         operands += map(module.find_address, after)
     partial = module.find_partial_results(k.number, plan)
     operands += [partial, module.find_memory(("scratch", k.number))]
@@ -47,8 +48,11 @@ def call_kernel(module: ModuleBuilder, code: CallList, step: ScheduledStep) -> N
         _call_shared_parts(module, code, work, name, operands)
     else:
         _call_parts(code, work, name, operands)
+    results = [module.find_address(n) for n in after]
     if w.finish:
-        code.call_void(module.name_function(w.finish), [*map(module.find_address, after), partial, integer(work.parts)])
+        code.call_void(module.name_function(w.finish), [*results, partial, integer(work.parts)])
+    elif loops.plan.has_partial_results:  # a function of its own takes longer to compile than these few lines
+        emit_finish(code, loops.plan, [code.pointer(x) for x in results], code.pointer(partial), work.parts)
 
 
 def _call_parts(code: CallList, work: Work, name: str, operands: list[Operand]) -> None:

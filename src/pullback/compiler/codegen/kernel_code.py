@@ -44,7 +44,7 @@ def make_function(lines: Sequence[str], *params: str, attributes: str = "noinlin
     return Function(params, "\n".join(lines), count_longest_block(lines), attributes)
 
 
-def make_kernel(code: Code, *params: str, finish: Function | None = None, attributes: str = "noinline ") -> KernelCode:
+def make_kernel(code: Code, *params: str, attributes: str = "noinline ") -> KernelCode:
     """Return the kernel that consists of emitted code, with all that it refers to."""
     function = make_function(code.body, *params, attributes=attributes)
-    return KernelCode(function, frozenset(code.declared), finish, tuple(code.helpers.items()))
+    return KernelCode(function, frozenset(code.declared), helpers=tuple(code.helpers.items()))

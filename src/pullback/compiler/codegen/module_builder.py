@@ -9,6 +9,7 @@ from pullback.compiler.builder import Definition, define_function
 from pullback.compiler.codegen.call_table import ARENA, STACK, Address, CallList, Operand, integer
 from pullback.compiler.codegen.kernel_code import Function, KernelCode, make_function
 from pullback.compiler.codegen.loops.kernel import KernelWriter
+from pullback.compiler.codegen.loops.reductions import write_finish
 from pullback.compiler.codegen.parallel import emit_task
 from pullback.compiler.ir.graph import Node
 from pullback.compiler.math.building_blocks import RARE
@@ -76,7 +77,11 @@ class ModuleBuilder:
         """Return the code of a loop kernel, emitted once; ``overwrites``: a result is written over an operand."""
         key = plan, overwrites
         if key not in self._kernels:
-            self._kernels[key] = KernelWriter(plan, overwrites, self.flags_rare).write()
+            kernel = KernelWriter(plan, overwrites, self.flags_rare).write()
+            if plan.has_partial_results and (plan in self.repeated or any(map(plan.is_column, plan.after))):
+                finish, declared = write_finish(plan)
+                kernel = kernel._replace(finish=finish, declared=kernel.declared | declared)
+            self._kernels[key] = kernel
         return self._kernels[key]
 
     def render(self) -> str:
@@ -124,7 +129,7 @@ class ModuleBuilder:
         small = [f"%small = alloca [{self._stack} x i8], align {LINE_BYTES}"] if self._stack else []
         attributes = "noinline optnone " if len(lines) > MANY_LINES else ""
         head = f"define {named}(ptr %slots, ptr %arena) {attributes}{{"
-        self._runs += [*tables, define_function(head, [*small, *lines, *last], result)]
+        self._runs += [*tables, define_function(head, [*small, *code.entry, *lines, *last], result)]
         self._slots, self._shared, self._stack = set(), 0, 0
 
     # ---- addresses

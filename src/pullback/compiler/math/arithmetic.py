@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import struct
 
 from pullback.compiler.builder import Value
 from pullback.compiler.math.building_blocks import MathBuilder
 from pullback.errors import CompileError
+
+ALL_SET = struct.unpack("<d", b"\xff" * 8)[0]  # a NaN that is selected by "or" where masks are vectors
+
 
 # ---- comparisons and logic
 
@@ -135,9 +139,7 @@ def _choose(b: MathBuilder, one: Value, other: Value, word: str, logic: str) -> 
     chosen = b.select(x.compare("o" + word, y), x, y)
     if x.kind != "f":
         return chosen
-    # all bits set is a NaN, so the result need not wait for the comparison
-    is_nan = x.compare("uno", x).sign_extend(f"i{x.dtype[1]}")
-    return (chosen.as_bits() | is_nan).as_floats()
+    return b.select(x.compare("uno", x), ALL_SET, chosen)
 
 
 def floor(b: MathBuilder, x: Value) -> Value:

@@ -98,7 +98,7 @@ def exp(b: MathBuilder, x: Value) -> Value:
             near = exp_of_reduced(b, part)
         larger = scale_by_power(b, near, part.bits).as_bits()
         # below the smallest exponent the result is 0
-        normal = b.select(larger.compare("olt", 0), 0, larger).as_floats()
+        normal = b.intrinsic("smax", larger, larger.lift(0)).as_floats()
         # Tested by the rounded argument, which is still needed: testing x would occupy one more register.
         rare = part.bits.as_floats().compare("ugt", ROUND[x.dtype] + EXP_LARGEST[x.dtype])
         return b.rarely(rare, normal * 2.0**-ahead, "far_exp", _far_exp, x)

@@ -55,10 +55,13 @@ def _reduce_angle(b: MathBuilder, x: Value) -> ReducedAngle:
 def _sine_of_quarter(b: MathBuilder, x: Value, quarter: int, name: str) -> Value:
     with b.code.exactly():
         part: ReducedAngle = b.once("reduced angle", _reduce_angle, b.as_real(x))
-        q = part.bits + quarter if quarter else part.bits
-        sine = part.sine if quarter else b.copysign(part.sine, part.r)  # at -0 it is -0
-        y = b.select((q & 1).compare("une", 0), part.cosine, sine)
-        y = (y.as_bits() ^ ((q & 2) << (x.bits - 2))).as_floats()
+        is_even = (part.bits & 1).compare("oeq", 0)
+        turned = part.bits << (x.bits - 2)
+        if quarter:
+            y, turned = b.select(is_even, part.cosine, part.sine), turned + (1 << (x.bits - 2))
+        else:
+            y = b.select(is_even, b.copysign(part.sine, part.r), part.cosine)  # at -0 it is -0
+        y = (y.as_bits() ^ (turned & -(1 << (x.bits - 1)))).as_floats()
         rare = b.absolute(x).compare("ogt", LIMIT[x.dtype])
         return b.rarely(rare, y, f"far_{name}", b.by_library(name), x)
 

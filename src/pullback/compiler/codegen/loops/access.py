@@ -180,6 +180,9 @@ class ArrayAccess:
             at = self.code.add(row, self.code.op(f"sub i64 {index}, {column}"))
             return read_vector(self.code, self.find_tile_place(use, use.node, at), use.node.dtype, width, None)
         step = 1 if axis is None else use.strides[axis]
+        if step == 1 and axis is not None:  # the row's address does not change along it
+            row = self.find_element(use.node, self.get_address(use.node), self.find_offset(use))
+            return read_vector(self.code, self.find_element(use.node, row, index), use.node.dtype, width, mask)
         at = self.find_place(use, index, axis)
         if step == 1 or width == 1:
             return self.load(use.node, at, mask, width)

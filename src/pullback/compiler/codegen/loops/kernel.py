@@ -16,7 +16,7 @@ from math import prod
 from pullback.compiler.builder import Code, Value
 from pullback.compiler.codegen.kernel_code import RANGE, KernelCode, make_kernel
 from pullback.compiler.codegen.loops.access import ArrayAccess, get_memory_type, split_index
-from pullback.compiler.codegen.loops.reductions import Reductions, emit_finish, reduce_lanes
+from pullback.compiler.codegen.loops.reductions import Reductions, reduce_lanes
 from pullback.compiler.codegen.loops.row_blocks import RowValues, broadcast, take_lanes
 from pullback.compiler.codegen.loops.transpose import Tile
 from pullback.compiler.codegen.loops.vector_body import KernelEmitters, Lanes, VectorBody
@@ -62,16 +62,15 @@ class KernelWriter:
         return self._finish()
 
     def _finish(self) -> KernelCode:
-        """Return what was emitted as a function, with the one that combines partial results."""
+        """Return what was emitted as a function."""
         code, plan = self.code, self.plan
-        finish = emit_finish(plan, code.declared) if plan.has_partial_results else None
         addresses = [f"ptr noalias %a{i}" for i in range(len(plan.arrays))]
-        if finish is None:
+        if not plan.has_partial_results:
             addresses += [f"ptr %o{i}" for i in range(len(plan.after))]
         # The stack is aligned so that vectors that are spilled do not cross cache lines.
         aligned = f"alignstack({plan.target.vector_bytes}) " if len(code.lines) > MANY_LINES else ""
         params = *addresses, *RANGE[:3], "ptr %scratch"
-        return make_kernel(code, *params, finish=finish, attributes=f"noinline {aligned}")
+        return make_kernel(code, *params, attributes=f"noinline {aligned}")
 
     # ---- loops over rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from pullback.compiler.builder import TYPES, Code, Definition, Value, Variable, code_of, literal, slice_lanes, vector
@@ -176,28 +177,31 @@ def _each(code: Code, count: int) -> AbstractContextManager[str]:
     return code.loop("0", count) if count > 1 else nullcontext("0")
 
 
-def emit_finish(plan: LoopPlan, declared: set[str]) -> Function:
-    """Return the function that combines the partial results of a kernel, in order; add its declarations."""
-    code = Code(plan.target.has_fma)
+def emit_finish(code: Code, plan: LoopPlan, results: Sequence[str], partial: str, parts: int | str) -> None:
+    """Emit the combination of the partial results of a kernel, in order, into results at these addresses."""
     size = sum(map(plan.count_partial_bytes, plan.after))
     for number, n in enumerate(plan.after):
-        memory, partial = get_memory_type(n.dtype), plan.lay_out_partial(n)
-        for first, count, place in partial.ranges:
-            with _each(code, partial.rows) as row, _each(code, count) as i:
-                at = code.add(code.add(code.times(row, partial.stride), str(place)), i)
-                to = code.add(code.add(code.times(row, partial.length), str(first)), i)
+        memory, layout = get_memory_type(n.dtype), plan.lay_out_partial(n)
+        for first, count, place in layout.ranges:
+            with _each(code, layout.rows) as row, _each(code, count) as i:
+                at = code.add(code.add(code.times(row, layout.stride), str(place)), i)
+                to = code.add(code.add(code.times(row, layout.length), str(first)), i)
                 cell = code.allocate(memory)
                 write_vector(code, Value(code, identity(n, 1), code_of(n.dtype), 1), cell, None)
-                with code.loop("0", "%parts") as p:
+                with code.loop("0", parts) as p:
                     begin = code.add(code.times(p, size), str(plan.partial_at[n.number]))
-                    base = code.at("i8", "%partial", begin)
-                    here = code.at(memory, base, at)
+                    here = code.at(memory, code.at("i8", partial, begin), at)
                     part, total = (make_loaded_value(code, code.load(memory, x), n.dtype, 1) for x in (here, cell))
                     write_vector(code, combine(code, n, total, part), cell, None)
                 total = make_loaded_value(code, code.load(memory, cell), n.dtype, 1)
-                write_vector(code, total, code.op(f"getelementptr {memory}, ptr %o{number}, i64 {to}"), None)
-    declared |= code.declared
-    results = [f"ptr %o{i}" for i in range(len(plan.after))]
+                write_vector(code, total, code.at(memory, results[number], to), None)
+
+
+def write_finish(plan: LoopPlan) -> tuple[Function, set[str]]:
+    """Return the function that combines the partial results of a kernel, and its declarations."""
+    code, results = Code(plan.target.has_fma), [f"%o{i}" for i in range(len(plan.after))]
+    emit_finish(code, plan, results, "%partial", "%parts")
     # Of single numbers there are so few that LLVM takes longer to optimize the loop than the loop takes in many calls.
     attributes = "noinline " if any(map(plan.is_column, plan.after)) else "noinline optnone "
-    return make_function(code.body, *results, "ptr %partial", "i64 %parts", attributes=attributes)
+    params = *(f"ptr {o}" for o in results), "ptr %partial", "i64 %parts"
+    return make_function(code.body, *params, attributes=attributes), code.declared
