@@ -407,6 +407,7 @@ WRITTEN = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("f", WRITTEN)
 @pytest.mark.parametrize("way", [*WAYS, by_compile])
 def test_handwritten_programs_with_writes_match_numpy(f: Any, way: Any) -> None:

@@ -415,6 +415,7 @@ SIZES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [n for n in CASES if n not in SIZES])
 def test_vmap_of_numpy_functions_matches_loop(name: str) -> None:
     """With examples in any of the arrays; the gradient too, inside ``vmap`` and outside it."""

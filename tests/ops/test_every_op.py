@@ -381,6 +381,7 @@ class NamesOfNumpy(Library):
 
 
 @pytest.mark.filterwarnings("ignore:compile. backend=.* has no")
+@pytest.mark.sampled(2)
 @for_samples(OPS, one_of=4)
 def test_every_op_by_array_library_matches_eager(op: Any, inputs: Any, params: Any) -> None:
     """As a graph that another library runs: those that are installed, and NumPy by its names, as CuPy would."""

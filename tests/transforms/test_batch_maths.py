@@ -234,6 +234,7 @@ def test_vmap_values_match_loop(f: Any, args: list[Any], on: Any) -> None:
             close(g[i], w)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("f", "args", "on"), [call for call in CALLS if "rank" not in str(call.id)])
 def test_vmap_gradients_match_loop(f: Any, args: list[Any], on: Any) -> None:
     live = [i for i, a in enumerate(args) if a.dtype.kind == "f"]

@@ -34,6 +34,7 @@ def attempt(f: Any, args: Any) -> Any:
 OPS = [op for op in list_ops() if not op.name.startswith("gamma_")]  # whose iterations take only floats
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_op_dtypes_match_eager(op: Any) -> None:
