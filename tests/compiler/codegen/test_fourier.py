@@ -58,6 +58,7 @@ def test_fft_of_every_length_and_layout_equals_numpy(isa: str, way: str, monkeyp
         )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", ["fft", "ifft", "rfft", "fft of real", "irfft"])
 def test_long_fft_uses_two_rounds(way: str) -> None:
     bins = {"irfft": lambda x: np.fft.irfft(x, 2 * x.shape[-1] - 2)}
@@ -74,6 +75,7 @@ def test_long_fft_pads_and_crops_its_input(n: int) -> None:
     check(lambda x: np.fft.irfft(x, n), draw((2, 301), "irfft"), 1e-14)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", ["fft", "rfft", "irfft", "irfft of even length", "ifft of real"])
 def test_fft_does_not_spread_nan_inf_and_rounding_to_other_rows(way: str) -> None:
     for i, shape in enumerate(((6, 33), (16, 64), (3, 600), (21, 5), (5, 10))):

@@ -78,6 +78,7 @@ def test_reshape_squeeze_flip_of_one_element() -> None:
     same(lambda x: np.sum(x)[()] + np.flip(np.sum(x)), matrix)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("f", "x", "at"),
     [

@@ -19,7 +19,7 @@ OPS = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", OPS)
 @pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (4, 4), (5, 3, 3)])
 def test_small_matrices_match_numpy(name, shape):

@@ -75,6 +75,7 @@ def test_compiled_matrix_functions_match_numpy(name: str, isa: str, monkeypatch:
         assert not [step for p in (program, compiled) for step in p.lower(x, y).kernels if "NumPy" in step]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("batch", "count"), [((), 5), ((), 40), ((19,), 5), ((19,), 40), ((3,), 400)])
 def test_right_hand_sides_that_are_rows(batch: tuple[int, ...], count: int) -> None:
     x, y = draw_positive(*batch, 6, 6), draw(*batch, count, 6)

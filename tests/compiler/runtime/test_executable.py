@@ -196,14 +196,14 @@ def test_unreferenced_program_frees_memory() -> None:
         f = pb.compile(lambda x: x * float(i) + 1.0, cache=False)
         assert f(x10)[-1] == 2 * i + 1
 
-    for i in range(40):
+    for i in range(20):
         one(i)
     gc.collect()
     before = memory()
-    for i in range(40, 160):
+    for i in range(20, 80):
         one(i)
     gc.collect()
-    assert memory() - before < 24_000  # stated in docs: not more than 200 kB for each
+    assert memory() - before < 12_000  # kB; stated in docs: not more than 200 kB for each
 
 
 def test_out_of_memory_raises_memory_error() -> None:

@@ -86,7 +86,7 @@ ELSEWHERE: dict[str, Function] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [64, 600])
 @pytest.mark.parametrize("name", [*IN_PLACE, *ELSEWHERE])
 def test_kernel_overwrites_its_operand_where_safe(name: str, size: int) -> None:

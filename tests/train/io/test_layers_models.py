@@ -74,6 +74,7 @@ def test_load_layers_model_of_tensorflow_js_predicts_as_recorded(tmp_path: Path,
     check(model, inputs, outputs)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("archive", "name"),
     [(archive, name) for archive in ("keras_models.zip", "keras2_models.zip") for name in list_recorded(archive)],
@@ -173,6 +174,7 @@ def test_losses_metrics_and_schedules_with_arguments_roundtrip(
     assert found == {key: pytest.approx(value, rel=1e-6) for key, value in expected.items()}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("make", [
     lambda: pb.train.sgd(0.05), lambda: pb.train.sgd(0.05, 0.9, nesterov=True), lambda: pb.train.momentum(0.05, 0.9),
     lambda: pb.train.adam(0.05), lambda: pb.train.adamw(0.05, amsgrad=True), lambda: pb.train.adagrad(0.05),

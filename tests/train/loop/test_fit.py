@@ -57,6 +57,7 @@ def test_fit_learns_classification(eager: bool) -> None:
     assert np.mean(model.predict(x).argmax(1) == y) > 0.9
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "optimizer", ["sgd", "momentum", "adam", "rmsprop", pb.train.adamw(0.01, clip_global_norm=1.0)]
 )

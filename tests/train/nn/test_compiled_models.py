@@ -66,6 +66,7 @@ def train(make: Callable[[Any], Loss], seed: int, is_compiled: bool) -> list[flo
     return [float(step()) for _ in range(8)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("make", "seed"),
     [(make_recommender, 0), (make_two_towers, 1), *((make_small_net, seed) for seed in range(2, 8))],

@@ -681,6 +681,7 @@ def test_orthogonal_regularizer_equals_keras() -> None:
         pb.regularizers.orthogonal_regularizer(mode="row")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("interpolation", "size", "expected"),
     [("bicubic", (8, 15), 0.66493952), ("bicubic", (3, 7), -1.3035459), ("bicubic", (9, 3), -0.6462704),

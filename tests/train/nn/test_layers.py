@@ -465,7 +465,7 @@ def test_layer_compiled_equals_eager(case: str) -> None:
     same(pb.compile(run)(*xs), run(*xs))
 
 
-@pytest.mark.parametrize("case", sample(DISTINCT, 9))
+@pytest.mark.parametrize("case", sample(DISTINCT, 18))
 def test_layer_trains_to_same_losses_compiled_and_eager(case: str) -> None:
     def train(is_compiled: bool) -> list[float]:
         pb.random.seed(1)

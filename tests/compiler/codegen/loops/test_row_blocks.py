@@ -162,6 +162,7 @@ def test_row_blocks_do_not_spread_nan_and_inf_to_other_rows(f: Any, length: int)
         compare(f, [x, weights, scale])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(not has_threads(), reason="threads are for Linux")
 @pytest.mark.parametrize(
     ("f", "length", "dtype"),

@@ -100,6 +100,7 @@ def test_conv2d_channel_counts(depth: int) -> None:
     agree(f, R(size=(2, 4, 5, 3)).astype("f4"), R(size=(3, 3, 3, depth)).astype("f4"), dtype="f4")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("channels", "dtype"), [(96, "f4"), (64, "f8")])
 @pytest.mark.parametrize("strides", [1, 2])
 def test_conv2d_large_filters(channels: int, dtype: str, strides: int) -> None:
@@ -107,6 +108,7 @@ def test_conv2d_large_filters(channels: int, dtype: str, strides: int) -> None:
     agree(f, R(size=(2, 8, 9, channels)).astype(dtype), R(size=(3, 3, channels, channels)).astype(dtype), dtype=dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("isa", list_isa_names())
 def test_convolution_with_narrow_vectors(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_ISA, isa)

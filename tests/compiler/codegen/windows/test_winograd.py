@@ -58,14 +58,14 @@ def eager_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULLBACK_EAGER_KERNELS", "0")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(("space", "pad"), SPACES, ids=str)
 def test_winograd_geometries(space: tuple[int, ...], pad: Any, dtype: str) -> None:
     check_tiled(draw(*space, 64, dtype=dtype), draw(3, 3, 64, 64, dtype=dtype) / 24, pad, cache=False)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("isa", list_isa_names())
 @pytest.mark.parametrize("channels", [(16, 48), (80, 32)])
 def test_winograd_instruction_sets(isa: str, channels: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
